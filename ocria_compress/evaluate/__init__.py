@@ -1,0 +1,1 @@
+"""Scores what a model read: one file per metric."""

@@ -1,0 +1,1 @@
+"""Documents: page sets, page images, the prompt as served, and the synthetic page generator."""

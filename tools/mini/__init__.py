@@ -1,0 +1,1 @@
+"""How `mini` and the bundled pages are made."""
