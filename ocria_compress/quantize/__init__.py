@@ -1,0 +1,1 @@
+"""Quantization: plan -> calibrate -> apply -> save."""

@@ -1,0 +1,208 @@
+"""FP8 KV-cache scales for the full-attention layers, measured on page images.
+
+Every page goes through the whole model as it is served (processor, chat template, image, then the page's transcript),
+and the keys (after rotary embedding) and values that the cache would hold are watched by compressed-tensors' cache
+hooks. A scale is that library's `calculate_qparams` over the smallest and largest value of all pages: the
+`static_minmax` observer.
+
+Shape suffixes: B batch (1), N heads, T tokens, D head dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ocria_compress.errors import OcriaError
+from ocria_compress.quantize.plan import Plan
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ocria_compress.pages.pageset import Page, PageSet
+
+
+def kv_scales(plan: Plan, pages: PageSet, state: Path, advance: Callable[[int, str], None]) -> dict[str, bytes]:
+    """Measures one key and one value scale per full-attention layer.
+
+    Args:
+        plan: names the layers.
+        pages: the calibration pages.
+        state: folder where the figures of finished pages are kept: a killed run continues after them.
+        advance: called with 1 and the page's id after each page.
+
+    Returns:
+        The bytes of each `...k_scale` and `...v_scale` tensor, by name, in the dtype that the plan gives it.
+
+    Raises:
+        OcriaError: a page cannot be read or needs more tokens than allowed, the vision tower or a layer was
+        not reached,
+            or a key or value is not finite.
+    """
+    path = state / "calibration.jsonl"
+    seen = _read_state(path)
+    todo = [page for page in pages.pages if page.id not in seen]
+    for _ in range(len(pages.pages) - len(todo)):
+        advance(1, "")
+    if todo:
+        _run_pages(plan, todo, path, seen, advance)
+    return _scales(plan, [seen[page.id] for page in pages.pages])
+
+
+def _read_state(path: Path) -> dict[str, dict]:
+    seen: dict[str, dict] = {}
+    if path.is_file():
+        for line in path.read_text().split("\n"):
+            try:
+                entry = json.loads(line)
+                seen[entry["page"]] = entry
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that a kill cut short: its page is run again
+    return seen
+
+
+def _run_pages(plan: Plan, todo: list[Page], path: Path, seen: dict, advance: Callable[[int, str], None]) -> None:
+    from ocria_compress.pages.images import open_page
+    from ocria_compress.pages.prompt import Reader
+
+    assert plan.recipe.calibration is not None
+    reader = Reader(_processor_folder(plan))
+    batches = []
+    for page in todo:  # all pages are checked before the model is loaded: a bad one is found at once
+        try:
+            batches.append(reader.encode(open_page(page.image), page.reference, plan.recipe.calibration.max_tokens))
+        except OcriaError as error:
+            raise OcriaError(error.what, where=f"calibration page '{page.id}' ({page.image})", fix=error.fix) from error
+    model = load_model(plan)
+    watch = _Watch(model, plan.kv_layers)
+    with path.open("a") as file:
+        for page, batch in zip(todo, batches, strict=True):
+            entry = {"page": page.id, "image_tokens": reader.image_tokens(batch)}
+            entry |= watch.run(batch, page.id)
+            file.write("\n" + json.dumps(entry))
+            file.flush()
+            seen[page.id] = entry
+            advance(1, page.id)
+
+
+def _processor_folder(plan: Plan) -> Path:
+    """The folder with the processor: the source's, unless the fine-tune lost it."""
+    source = plan.source
+    lost = any(name in source.taken_from_base for name in ("preprocessor_config.json", "tokenizer.json"))
+    return source.base.folder if lost and source.base else source.folder
+
+
+def load_model(plan: Plan) -> Any:
+    """The source model in transformers, in its stored dtype, with every weight accounted for.
+
+    Raises:
+        OcriaError: transformers would initialise a weight by itself, or leave one out.
+    """
+    from ocria_compress.pages.torchvision_cpu import activate
+
+    activate()
+    from transformers import Qwen3_5ForConditionalGeneration
+    from transformers.utils import logging
+
+    # Its bars would cross ours, and its hints about faster kernels are no news to a run of a few pages.
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    mapping = {r"^language_model\.model\.": "model.language_model.", r"^visual\.": "model.visual."}
+    mapping[r"^language_model\.lm_head\."] = "lm_head."
+    options: dict[str, Any] = {"dtype": "auto", "local_files_only": True, "output_loading_info": True}
+    if plan.source.renamed:
+        options["key_mapping"] = mapping
+    load: Any = Qwen3_5ForConditionalGeneration.from_pretrained
+    model, info = load(plan.source.folder, **options)
+    wrong = sorted(info["missing_keys"]) + sorted(k for k in info["unexpected_keys"] if not k.startswith("mtp."))
+    if wrong:
+        raise OcriaError(
+            f"transformers does not load {len(wrong)} tensors of this model, such as '{wrong[0]}'.",
+            where=str(plan.source.folder),
+            fix="this model's names do not fit the installed transformers; see `ocria-compress doctor`",
+        )
+    return model.eval()
+
+
+class _Watch:
+    """Watches the smallest and largest key and value of each layer, page by page."""
+
+    def __init__(self, model: Any, layers: list[int]) -> None:
+        from compressed_tensors.modeling.kvcache import (
+            initialize_hooked_kv_cache,
+            register_key_hook,
+            register_value_hook,
+        )
+
+        self.model = model
+        self.layers = layers
+        self.found: dict[str, list[float]] = {}
+        self.tokens: dict[int, int] = {}
+        self.vision_calls = 0
+        for i in layers:
+            attention = model.model.language_model.layers[i].self_attn
+            initialize_hooked_kv_cache(model, attention)
+            register_key_hook(attention, self._hook(i, "k"))
+            register_value_hook(attention, self._hook(i, "v"))
+        model.model.visual.register_forward_hook(self._count_vision)
+
+    def _count_vision(self, *_: Any) -> None:
+        self.vision_calls += 1
+
+    def _hook(self, layer: int, which: str) -> Callable[[Any, Tensor], None]:
+        def watch(_: Any, states_BNTD: Tensor) -> None:
+            low, high = states_BNTD.aminmax()
+            self.found[f"{layer}.{which}"] = [low.item(), high.item()]
+            self.tokens[layer] = states_BNTD.shape[2]
+
+        return watch
+
+    def run(self, batch: dict[str, Tensor], page: str) -> dict:
+        import torch
+
+        self.found.clear()
+        self.tokens.clear()
+        self.vision_calls = 0
+        inputs = {k: v.to(self.model.device) for k, v in batch.items()}
+        with torch.inference_mode():
+            self.model(**inputs, use_cache=False, logits_to_keep=1)
+        expected = batch["input_ids"].shape[1]
+        if self.vision_calls != 1:
+            raise OcriaError(f"The vision tower ran {self.vision_calls} times for one page.", where=f"page '{page}'")
+        for i in self.layers:
+            if self.tokens.get(i) != expected:
+                raise OcriaError(
+                    f"Calibration did not reach layer {i}: it saw {self.tokens.get(i, 0)} of {expected} tokens.",
+                    where=f"page '{page}'",
+                )
+        for name, (low, high) in self.found.items():
+            if not (abs(low) < float("inf") and abs(high) < float("inf")):
+                raise OcriaError(
+                    f"Layer {name.partition('.')[0]} makes NaN or infinite keys or values.", where=f"page '{page}'"
+                )
+        return {"tokens": expected, "range": dict(self.found)}
+
+
+def _scales(plan: Plan, entries: list[dict]) -> dict[str, bytes]:
+    import torch
+    from compressed_tensors.quantization import QuantizationArgs
+    from compressed_tensors.quantization.utils import calculate_qparams
+
+    from ocria_compress.quantize.schemes import KV_FP8
+
+    args = QuantizationArgs(**KV_FP8)
+    dtypes = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
+    outputs = {out.name: out for tensor in plan.tensors for out in tensor.outputs}
+    scales = {}
+    for i in plan.kv_layers:
+        for which in ("k", "v"):
+            name = f"model.language_model.layers.{i}.self_attn.{which}_scale"
+            low = torch.tensor([min(e["range"][f"{i}.{which}"][0] for e in entries)], dtype=dtypes[outputs[name].dtype])
+            high = torch.tensor([max(e["range"][f"{i}.{which}"][1] for e in entries)], dtype=low.dtype)
+            scale, _ = calculate_qparams(low, high, args)
+            if low == 0 and high == 0:
+                raise OcriaError(f"Layer {i} made only zeros on the calibration pages.", where=name)
+            scales[name] = scale.reshape(1).view(torch.uint8).numpy().tobytes()
+    return scales
