@@ -1,0 +1,1 @@
+"""What is handed over: the checked checkpoint, and later the whole bundle of target, draft and evidence."""
