@@ -90,9 +90,8 @@ def measure(command: list[str], out: Path, log: Path) -> dict[str, Any]:
     fsync_started = time.perf_counter()
     fsync_tree(out)
     done = time.perf_counter()
-    # The kernel's own maximum for the largest single process: catches a peak in the last interval before its end.
+    # Not ru_maxrss: it also counts what the starting process had before the command replaced it.
     peaks, after = watched.peaks, vmstat()
-    peaks["VmHWM"] = max(peaks["VmHWM"], usage.ru_maxrss * 1024)
     return {
         "returncode": process.returncode,
         "wall_s": (ended - started) + (done - fsync_started),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocria_compress.errors import OcriaError
 from ocria_compress.quantize.plan import Plan
+from ocria_compress.quantize.resources import FORWARD_MEMORY, gigabytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,7 +124,26 @@ def load_model(plan: Plan) -> Any:
             where=str(plan.source.folder),
             fix="this model's names do not fit the installed transformers; see `ocria-compress doctor`",
         )
-    return model.eval()
+    return model.eval().to(_device(plan.bytes_before))
+
+
+def _device(nbytes: int) -> str:
+    """The GPU where the model and its pages fit on it, else the CPU.
+
+    Where there is a GPU, transformers takes Triton kernels for Gated DeltaNet, and those cannot run on the CPU.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        return "cpu"
+    free, _ = torch.cuda.mem_get_info()
+    if free > nbytes + FORWARD_MEMORY:
+        return "cuda"
+    raise OcriaError(
+        f"The model does not fit on the GPU: {gigabytes(nbytes + FORWARD_MEMORY)} needed, {gigabytes(free)} free.",
+        where="calibration",
+        fix="free the GPU; or hide it (CUDA_VISIBLE_DEVICES=) to calibrate on the CPU",
+    )
 
 
 class _Watch:

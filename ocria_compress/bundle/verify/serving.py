@@ -25,6 +25,9 @@ DEFAULT_RECOVERY = 95.0
 _KNOWN_WORDS = 0.5
 """Share of a page's longer words that must turn up in a reading; a random page model finds none."""
 
+_FEW_WORDS = 8
+"""A page with fewer longer words is not judged by them: a single misread word would fail a page of one word."""
+
 _BAD_LINES = (
     (re.compile(r"weights? .*not initialized|not found in params|(unexpected|missing) (key|weight)", re.I), "weights"),
     (re.compile(r"scaling factor 1\.0", re.I), "KV scales"),
@@ -181,9 +184,9 @@ def _row(page: Any, original: Reading | None, result: Reading) -> dict[str, Any]
 
 
 def _share(text: str, reference: str) -> float | None:
-    """Share of the reference's longer words that stand in a text; None if it has none."""
+    """Share of the reference's longer words that stand in a text; None if it has too few of them to say anything."""
     known = words(reference)
-    return len(known & words(text)) / len(known) if known else None
+    return len(known & words(text)) / len(known) if len(known) >= _FEW_WORDS else None
 
 
 def _reading_problem(row: dict[str, Any], who: str) -> str | None:
