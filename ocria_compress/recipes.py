@@ -87,13 +87,15 @@ class Calibration(_Strict):
 class Bound(_Strict):
     """A bound on a measured figure."""
 
-    min: float | None = None
-    max: float | None = None
+    min: float | None = Field(default=None, allow_inf_nan=False)
+    max: float | None = Field(default=None, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _some_bound(self) -> Bound:
         if self.min is None and self.max is None:
             raise ValueError("a gate needs min or max")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError("a gate's min is above its max")
         return self
 
 
@@ -162,17 +164,23 @@ def load_recipe(name_or_path: str, settings: list[str] | None = None) -> Recipe:
     import yaml
 
     known = recipe_paths()
-    path = known.get(name_or_path) or Path(name_or_path).expanduser()
-    if not path.is_file():
+    try:
+        path = known.get(name_or_path) or Path(name_or_path).expanduser()
+        there = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise OcriaError(f"This cannot be a path ({error}).", where=name_or_path[:200], fix="name a recipe") from error
+    if not there:
         raise OcriaError(
             f"There is no recipe '{name_or_path}'.",
             where=str(bundled("recipes")),
             fix=nearest(name_or_path, list(known)) + "; or give the path of a YAML file",
         )
     try:
-        data = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise OcriaError(f"The recipe is not readable YAML: {error}.", where=str(path)) from error
+        data = parse_yaml(path.read_text())
+    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        raise OcriaError(
+            f"The recipe is not readable YAML: {error}.", where=str(path), fix="start from a copy of fp8.yaml"
+        ) from error
     if not isinstance(data, dict):
         raise OcriaError(
             "The recipe is empty, or not a mapping of keys.", where=str(path), fix="start from a copy of fp8.yaml"
@@ -184,6 +192,20 @@ def load_recipe(name_or_path: str, settings: list[str] | None = None) -> Recipe:
         return Recipe.model_validate(data)
     except ValidationError as error:
         raise _explain(error, path, settings) from error
+
+
+def parse_yaml(text: str) -> Any:
+    """YAML as `yaml.safe_load` reads it, but a key that is given twice is an error: which of the two is meant?"""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            if twice := [key for i, key in enumerate(keys) if key in keys[:i]]:
+                raise ValueError(f"the key '{twice[0]}' is given twice")
+            return super().construct_mapping(node, deep)
+
+    return yaml.load(text, Loader)
 
 
 def _override(data: dict, setting: str) -> None:
@@ -198,9 +220,11 @@ def _override(data: dict, setting: str) -> None:
             fix="for instance --set part.mlp.scheme=keep",
         )
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise OcriaError(f"The value is not readable: {error}.", where=f"--set {setting}") from error
+        value = parse_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise OcriaError(
+            f"The value is not readable: {error}.", where=f"--set {setting}", fix="quote it, or give another value"
+        ) from error
     node: Any = data
     for key in keys[:-1]:
         if not isinstance(node, dict):
@@ -209,7 +233,11 @@ def _override(data: dict, setting: str) -> None:
             node[key] = {}
         node = node[key]
     if not isinstance(node, dict):
-        raise OcriaError(f"'{path}' does not lead to a single value.", where=f"--set {setting}")
+        raise OcriaError(
+            f"'{path}' does not lead to a single value.",
+            where=f"--set {setting}",
+            fix="`ocria-compress recipes NAME` shows a recipe's keys",
+        )
     node[keys[-1]] = value
 
 

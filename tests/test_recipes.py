@@ -49,6 +49,11 @@ def test_what_ships_loads():
         ("- a\n- b", "not a mapping"),
         ("part: [", "not readable YAML"),
         ("part: 3", "part"),
+        ("part: {mlp: {scheme: fp8}, mlp: {scheme: keep}}", "'mlp' is given twice"),
+        (GOOD + "gates: {recovery: {min: .nan}}", "gates.recovery.min"),
+        (GOOD + "gates: {recovery: {min: 99, max: 1}}", "min is above its max"),
+        (GOOD + "when: 2020-13-45", "not readable YAML"),
+        ("[" * 20000, "not readable YAML"),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_words(text, words, tmp_path):
@@ -71,7 +76,8 @@ def test_set_overrides_one_value():
 
 
 @pytest.mark.parametrize(
-    "setting", ["part.mlp.scheme", "=fp8", "part..scheme=fp8", "part.mlp.scheme=[", "part.mlp.x=1"]
+    "setting",
+    ["part.mlp.scheme", "=fp8", "part..scheme=fp8", "part.mlp.scheme=[", "part.mlp.scheme=2020-99-99", "part.mlp.x=1"],
 )
 def test_a_wrong_override_is_refused(setting):
     with pytest.raises(OcriaError) as caught:
@@ -87,3 +93,9 @@ def test_an_override_through_a_plain_value_is_refused():
 def test_gates_and_descriptions_do_not_change_the_result():
     assert load_recipe("fp8").digest() == load_recipe("fp8", ["gates.recovery.min=1", "description=x"]).digest()
     assert load_recipe("fp8").digest() != load_recipe("fp8", ["part.mlp.scheme=keep"]).digest()
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "~nobody-here/x", "a\0b"])
+def test_what_cannot_be_a_path_is_refused(name):
+    with pytest.raises(OcriaError):
+        load_recipe(name)

@@ -51,14 +51,16 @@ def run(arguments: list[str]) -> int:
     interrupted."""
     if "--debug" in arguments:  # accepted behind the command as well, where people put it
         arguments = ["--debug"] + [a for a in arguments if a != "--debug"]
-    as_json = "--json" in arguments
+    as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
         result = app(arguments, standalone_mode=False)
+        if result == INTERRUPTED:  # the parser turns Ctrl-C into its exit code
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except CheckFailed:
         return 1
     except OcriaError as error:
-        _refuse(error, as_json)
+        _refuse(error, as_json, debug)
     except KeyboardInterrupt:
         print("\nInterrupted. The same command continues an unfinished run.", file=sys.stderr)
         return INTERRUPTED
@@ -69,12 +71,8 @@ def run(arguments: list[str]) -> int:
             f"Something went wrong that should have been caught earlier: {type(error).__name__}: {error}",
             fix="run again with --debug and report what it shows",
         )
-        _refuse(fault, as_json)
-        if "--debug" not in arguments:
-            return 2
-        raise
-    if "--debug" in arguments:
-        raise
+        fault.__cause__ = error
+        _refuse(fault, as_json, debug)
     return 2
 
 
@@ -94,7 +92,11 @@ def _usage(error: Exception) -> int | None:
     return None
 
 
-def _refuse(error: OcriaError, as_json: bool) -> None:
+def _refuse(error: OcriaError, as_json: bool, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
     from ocria_compress.cli.output import error_panel, print_json
 
     if as_json:

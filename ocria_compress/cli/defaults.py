@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ocria_compress.errors import OcriaError, nearest
 
-KEYS = ("model", "base", "vllm_python")
+KEYS = ("model", "vllm_python")
 
 
 def read_toml(path: Path = Path("ocria.toml")) -> dict[str, str]:
@@ -17,12 +17,14 @@ def read_toml(path: Path = Path("ocria.toml")) -> dict[str, str]:
     Raises:
         OcriaError: it is not TOML, or holds an unknown key.
     """
+    if not path.is_file():
+        return {}
     try:
         settings = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise OcriaError(f"The settings file cannot be read: {error}.", where=str(path.absolute())) from error
+    except (ValueError, OSError, RecursionError) as error:
+        raise OcriaError(
+            f"The settings file cannot be read: {error}.", where=str(path.absolute()), fix="mend it, or remove it"
+        ) from error
     for key, value in settings.items():
         if key not in KEYS:
             raise OcriaError(f"Unknown setting '{key}': {nearest(key, list(KEYS))}", where=str(path.absolute()))

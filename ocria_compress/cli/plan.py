@@ -69,6 +69,8 @@ def default_out(model: str, recipe: str) -> Path:
 
 def show_plan(made: Plan, out: Path, *, tensors: bool, as_json: bool) -> None:
     """Prints a plan as tables, or as JSON."""
+    from rich.markup import escape
+
     from ocria_compress.cli.output import console, print_json, table
     from ocria_compress.quantize.plan import part_rows
     from ocria_compress.quantize.resources import gigabytes, resources
@@ -81,7 +83,9 @@ def show_plan(made: Plan, out: Path, *, tensors: bool, as_json: bool) -> None:
     source, rows = made.source, []
     where = source.folder if source.kind == "folder" else source.given
     at = f" at {source.revision[:12]}" if source.revision else ""
-    screen.print(f"[bold]{made.recipe.name}[/bold] on [bold]{where}[/bold]{at}: {made.recipe.description}")
+    screen.print(
+        f"[bold]{made.recipe.name}[/bold] on [bold]{escape(str(where))}[/bold]{at}: {escape(made.recipe.description)}"
+    )
     for row in part_rows(made):
         before, after = row["bytes_before"], row["bytes_after"]
         rows.append(
@@ -90,14 +94,16 @@ def show_plan(made: Plan, out: Path, *, tensors: bool, as_json: bool) -> None:
     total = [made.bytes_before, made.bytes_after]
     rows.append(["total", "", len(made.tensors), *map(gigabytes, total), f"{total[1] / total[0]:.0%}"])
     screen.print(table("", ["part", "scheme", "tensors", "before", "after", "left"], rows, {2, 3, 4, 5}))
-    hits = [[rule.rule, rule.hits, gigabytes(rule.nbytes), rule.reason] for rule in made.rules]
+    hits = [[escape(rule.rule), rule.hits, gigabytes(rule.nbytes), escape(rule.reason)] for rule in made.rules]
     if made.kv_layers:
         hits.append(
             ["kv_cache: fp8", len(made.kv_layers), "", "full-attention layers " + ", ".join(map(str, made.kv_layers))]
         )
     screen.print(table("", ["rule", "modules", "bytes", "why"], hits, {1, 2}))
     if tensors:
-        listed = [[t.name, t.scheme, ", ".join(f"{o.dtype} {list(o.shape)}" for o in t.outputs)] for t in made.tensors]
+        listed = [
+            [t.name, t.scheme, escape(", ".join(f"{o.dtype} {list(o.shape)}" for o in t.outputs))] for t in made.tensors
+        ]
         screen.print(table("", ["tensor", "scheme", "becomes"], listed))
     screen.print(
         f"disk    {gigabytes(needs.disk_needed)} needed, {gigabytes(needs.disk_free)} free"
@@ -105,7 +111,7 @@ def show_plan(made: Plan, out: Path, *, tensors: bool, as_json: bool) -> None:
         f"\nwith    {', '.join(f'{name} {version}' for name, version in versions().items())}"
     )
     for warning in [*made.warnings, *([needs.short] if needs.short else [])]:
-        screen.print(f"[yellow]warning[/yellow] {warning}")
+        screen.print(f"[yellow]warning[/yellow] {escape(warning)}")
 
 
 def versions() -> dict[str, str]:

@@ -28,26 +28,31 @@ def quantize(
     as_json: Json = False,
 ) -> None:
     """Quantize a model with a recipe. A killed or interrupted run is continued by the same command."""
+    from ocria_compress.model.writer import check_place
+
     chosen, note = choose_model(model)
     if note and not as_json:
         typer.echo(note)
-    made = load_plan(chosen, recipe, settings, base, revision, weights=not dry_run)
+    made = load_plan(chosen, recipe, settings, base, revision, weights=False)
     target = out or default_out(chosen, made.recipe.name)
     if dry_run:
         show_plan(made, target, tensors=False, as_json=as_json)
         return
+    check_place(target, overwrite)  # whatever can be refused is refused before weights are downloaded or torch imported
+    if "hub" in (made.source.kind, made.source.base.kind if made.source.base else ""):
+        made = load_plan(chosen, recipe, settings, base, made.source.revision, weights=True)
     _write(made, target, overwrite, fresh, as_json)
 
 
 def _write(made, target: Path, overwrite: bool, fresh: bool, as_json: bool) -> None:
     import time
 
+    from rich.markup import escape
+
     from ocria_compress.cli.output import console, print_json, progress
-    from ocria_compress.model.writer import check_place
     from ocria_compress.quantize.resources import gigabytes
     from ocria_compress.quantize.run import quantize as run
 
-    check_place(target, overwrite)  # before torch is imported: a wrong --out is told at once
     started = time.monotonic()
     with progress() as report:
         result = run(
@@ -66,10 +71,10 @@ def _write(made, target: Path, overwrite: bool, fresh: bool, as_json: bool) -> N
         return
     counts = result.manifest["tensors"]
     for warning in made.warnings:
-        console().print(f"[yellow]warning[/yellow] {warning}")
+        console().print(f"[yellow]warning[/yellow] {escape(warning)}")
     console().print(
-        f"Wrote [bold]{target}[/bold] in {seconds:.1f} s: {gigabytes(made.bytes_before)} -> "
+        f"Wrote [bold]{escape(str(target))}[/bold] in {seconds:.1f} s: {gigabytes(made.bytes_before)} -> "
         f"{gigabytes(made.bytes_after)} ({made.bytes_after / made.bytes_before:.0%}); "
         f"{counts['quantized']} tensors quantized, {counts['kept']} kept.\n"
-        f"Prove it:  ocria-compress verify {shlex.quote(str(target))}"
+        f"Prove it:  ocria-compress verify {escape(shlex.quote(str(target)))}"
     )

@@ -45,7 +45,16 @@ def verify(
     python = choose_vllm_python(vllm_python)
     with _bars(shown=not as_json and sys.stderr.isatty()) as show:
         options = Options(source, static, python, pages, count, tuple(allow_not_run or ()), show=show)
-        report = run(checkpoint, options)
+        try:
+            report = run(checkpoint, options)
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError, OSError) as error:
+            from ocria_compress.errors import OcriaError
+
+            raise OcriaError(
+                f"The folder's files have not the form they should have ({type(error).__name__}: {str(error)[:200]}).",
+                where=str(checkpoint)[:200],
+                fix="make the checkpoint again, or copy it again",
+            ) from error
     if as_json:
         import json
 

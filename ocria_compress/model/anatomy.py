@@ -13,7 +13,6 @@ Shape suffixes: H hidden, I intermediate, V vocabulary, Q query width, K key/val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,12 +37,16 @@ VLLM_PREFIXES = (
 )
 """How vLLM renames module prefixes of these checkpoints (its `hf_to_vllm_mapper`)."""
 
-_OTHER_LAYOUT = (
+MOST_LAYERS, MOST_WIDTH = 2048, 1 << 26
+"""What a configuration may ask for; a damaged one must not build an endless table."""
+
+OTHER_LAYOUT = (
     ("language_model.model.", "model.language_model."),
     ("language_model.lm_head.", "lm_head."),
     ("model.lm_head.", "lm_head."),
     ("visual.", "model.visual."),
 )
+"""Prefixes of the other layout in use, and the canonical ones."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def vllm_name(module: str) -> str:
 
 def canonical(name: str) -> str:
     """A tensor's canonical name, whichever of the two prefix layouts the checkpoint was saved with."""
-    for old, new in _OTHER_LAYOUT:
+    for old, new in OTHER_LAYOUT:
         if name.startswith(old):
             return new + name[len(old) :]
     return name
@@ -104,15 +107,32 @@ class Anatomy:
         self.where = where
         self.text = config["text_config"]
         self.vision = config["vision_config"]
-        self.tied = bool(config.get("tie_word_embeddings", self.text.get("tie_word_embeddings", False)))
+        self.tied = self._tied(config)
         self.layers = self._int("num_hidden_layers")
         self.layer_types = self._layer_types()
-        self.mtp_layers = int(self.text.get("mtp_num_hidden_layers") or 0)
-        self.image_token_id = config.get("image_token_id")
+        self.mtp_layers = self.text.get("mtp_num_hidden_layers") or 0
+        if not isinstance(self.mtp_layers, int) or not 0 <= self.mtp_layers <= MOST_LAYERS:
+            raise OcriaError(
+                f"text_config.mtp_num_hidden_layers is {self.mtp_layers!r}.",
+                where=where,
+                fix="1 in the released models",
+            )
+
+    def _tied(self, config: dict) -> bool:
+        """Whether lm_head is the embedding table; transformers reads one place, vLLM the other, so they must agree."""
+        top, text = config.get("tie_word_embeddings"), self.text.get("tie_word_embeddings")
+        if top is not None and text is not None and bool(top) != bool(text):
+            raise OcriaError(
+                f"tie_word_embeddings is {top} for the model and {text} in text_config.",
+                where=self.where,
+                fix="set both to what the weights are: true if there is no lm_head.weight of its own",
+            )
+        return bool(text if top is None else top)
 
     def _int(self, key: str, of: str = "text_config") -> int:
         value = (self.text if of == "text_config" else self.vision).get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        most = MOST_LAYERS if key in ("num_hidden_layers", "depth") else MOST_WIDTH
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
             raise OcriaError(
                 f"The model's configuration gives no usable {of}.{key} (found {value!r}).",
                 where=self.where,
@@ -293,12 +313,3 @@ def _refuse_other_models(config: dict, where: str) -> None:
             where=where,
             fix="start from the unquantized checkpoint",
         )
-
-
-_LAYER = re.compile(r"\.layers\.(\d+)\.")
-
-
-def layer_of(name: str) -> int | None:
-    """The decoder layer that a language-model tensor or module belongs to, else None."""
-    found = _LAYER.search(name)
-    return int(found.group(1)) if found and name.startswith("model.language_model.") else None

@@ -54,7 +54,7 @@ def read_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str], by
         parsed = json.loads(raw)
         metadata = parsed.pop("__metadata__", {})
         tensors = {name: _stored(name, entry, path, 8 + len(raw)) for name, entry in parsed.items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise _corrupt(path, f"its header cannot be read ({type(error).__name__}: {error})") from error
     _check_offsets(path, tensors, 8 + len(raw), size)
     return tensors, metadata, raw
@@ -62,6 +62,8 @@ def read_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str], by
 
 def _raw_header(path: Path) -> tuple[bytes, int]:
     try:
+        if path.exists() and not path.is_file():
+            raise _corrupt(path, "it is no regular file")
         size = path.stat().st_size
         with path.open("rb") as file:
             start = file.read(8)
@@ -163,7 +165,7 @@ def read_index(path: Path) -> dict[str, str]:
             raise ValueError("no tensors are listed")
         if outside := [v for v in weight_map.values() if Path(v).name != v]:
             raise ValueError(f"it points outside its folder: {outside[0]}")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
         raise OcriaError(
             f"The index of the weight files cannot be read ({type(error).__name__}: {error}).",
             where=str(path),

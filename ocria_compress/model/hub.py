@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ocria_compress.errors import OcriaError
@@ -19,7 +18,7 @@ from ocria_compress.model.checkpoint import (
 )
 
 _WEIGHTS = ["*.safetensors"]
-_NEVER = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py", "*.gguf", "*.onnx", "original/*"]
+_NEVER = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py", "*.gguf", "*.onnx", "*/*"]
 
 
 def fetch(repo: str, revision: str | None, weights: bool) -> tuple[Path, str]:
@@ -90,6 +89,9 @@ def remote_tensors(repo: str, commit: str | None, folder: Path) -> tuple[dict[st
         shards = sorted(set(weight_map.values())) if weight_map else [SINGLE]
         if missing := [s for s in shards if s not in names]:
             raise OcriaError(f"The hub has no weight file {', '.join(missing[:4])}.", where=repo)
+        files = [n for n in names if n.endswith(".safetensors") and "/" not in n]
+        if stray := [n for n in files if n not in shards]:
+            raise OcriaError(f"The index does not know these weight files: {', '.join(stray[:4])}.", where=repo)
         parsed = {shard: api.parse_safetensors_file_metadata(repo, shard, revision=commit) for shard in shards}
     except OcriaError:
         raise
@@ -104,5 +106,4 @@ def remote_tensors(repo: str, commit: str | None, folder: Path) -> tuple[dict[st
             found[name] = StoredTensor(name, info.dtype, tuple(info.shape), folder / shard, start, end - start)
     if weight_map is not None:
         check_index(weight_map, {n: t.path.name for n, t in found.items()}, f"{repo}/{INDEX}")
-    headers = {shard: json.dumps(sorted(map(str, meta.tensors))).encode() for shard, meta in parsed.items()}
-    return found, headers
+    return found, {}  # a plan needs no fingerprint of the bytes; the commit stands for them

@@ -11,7 +11,14 @@ from pathlib import Path
 from ocria_compress.bundled import mini_folder
 from ocria_compress.errors import OcriaError
 from ocria_compress.model.anatomy import Anatomy, canonical, is_mtp
-from ocria_compress.model.checkpoint import INDEX, StoredTensor, open_tensors, refuse_unsafe
+from ocria_compress.model.checkpoint import (
+    INDEX,
+    SINGLE,
+    StoredTensor,
+    open_tensors,
+    read_index,
+    refuse_unsafe,
+)
 
 MINI = "mini"
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
@@ -44,7 +51,7 @@ class Source:
     revision: str | None = None
     """The hub commit, for a hub id."""
     fingerprint: str = ""
-    """Changes when any weight file, header or the configuration changes."""
+    """Changes when any weight file's size, time or header, the configuration, or a side file changes."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Canonical name -> stored name, where they differ."""
     base: Source | None = None
@@ -77,6 +84,10 @@ def open_source(model: str, *, base: str | None = None, revision: str | None = N
         _take_from_base(source, other)
     _check_side_files(source)
     _check_tensors(source)
+    digest = hashlib.sha256(source.fingerprint.encode())
+    for name, path in sorted(source.side_files.items()):  # calibration reads with them, and the result holds them
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    source.fingerprint = digest.hexdigest()
     return source
 
 
@@ -84,7 +95,7 @@ def _open(model: str, revision: str | None, weights: bool) -> Source:
     kind, folder, commit = _locate(model, revision, weights)
     _refuse_adapter(folder)
     config = _read_config(folder / "config.json")
-    anatomy = Anatomy(config, where=str(folder / "config.json"))
+    anatomy = _anatomy(config, str(folder / "config.json"))
     if kind == "hub" and not weights and not _has_weights(folder):
         from ocria_compress.model.hub import remote_tensors
 
@@ -103,16 +114,34 @@ def _open(model: str, revision: str | None, weights: bool) -> Source:
     return source
 
 
+def _anatomy(config: dict, where: str) -> Anatomy:
+    """The table of names; a value of the wrong kind anywhere in the configuration is said as such."""
+    try:
+        anatomy = Anatomy(config, where=where)
+        _ = anatomy.tensors
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise OcriaError(
+            f"The model's configuration holds a value of the wrong kind ({error}).",
+            where=where,
+            fix="restore config.json from the model this one was fine-tuned from",
+        ) from error
+    return anatomy
+
+
 def _locate(model: str, revision: str | None, weights: bool) -> tuple[str, Path, str | None]:
     if model == MINI:
         folder = mini_folder()
         if not (folder / "config.json").is_file():
             raise OcriaError("The bundled model is missing.", where=str(folder), fix="install the package again")
         return "mini", folder, None
-    path = Path(model).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(model).expanduser()
+        there, is_folder = path.exists(), path.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, an unknown ~user, a NUL
+        raise OcriaError(f"This cannot be a path ({error}).", where=model[:200], fix="name a model folder") from error
+    if is_folder:
         return "folder", path.resolve(), None
-    if path.exists():
+    if there:
         raise OcriaError(
             "A model is a folder, this is a file.", where=model, fix="name the folder that holds config.json"
         )
@@ -129,17 +158,20 @@ def _locate(model: str, revision: str | None, weights: bool) -> tuple[str, Path,
 
 
 def _has_weights(folder: Path) -> bool:
-    return any(folder.glob("*.safetensors"))
+    """Whether every weight file is there: a download may have been interrupted between two."""
+    index = folder / INDEX
+    names = set(read_index(index).values()) if index.is_file() else {SINGLE}
+    return all((folder / name).is_file() for name in names)
 
 
 def _read_config(path: Path) -> dict:
+    if not path.is_file():  # a pipe would never end
+        raise OcriaError("The model folder has no config.json.", where=str(path.parent), fix="copy the model again")
     try:
         config = json.loads(path.read_text())
         if not isinstance(config, dict):
             raise ValueError("not a JSON object")
-    except FileNotFoundError as error:
-        raise OcriaError("The model folder has no config.json.", where=str(path.parent)) from error
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise OcriaError(
             f"The model's configuration cannot be read ({error}).", where=str(path), fix="download or copy it again"
         ) from error
@@ -152,7 +184,7 @@ def _refuse_adapter(folder: Path) -> None:
         return
     try:
         base = json.loads(path.read_text()).get("base_model_name_or_path") or "BASE_MODEL"
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, OSError, RecursionError):
         base = "BASE_MODEL"
     merge = (
         "from transformers import AutoModelForImageTextToText as M; from peft import PeftModel as P; "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ocria_compress.errors import OcriaError
-from ocria_compress.model.checkpoint import DTYPE_BYTES, INDEX, SINGLE
+from ocria_compress.model.checkpoint import DTYPE_BYTES, SINGLE, read_into
 
 MANIFEST = "ocria.json"
 """Our manifest; written last. Readers of our folders accept only those that have a valid one."""
@@ -76,9 +77,9 @@ class ShardFile:
         with writing(self.path):
             _write_all(self.descriptor, data, offset)
 
-    def read(self, name: str, view: memoryview, at: int = 0) -> int:
-        """Reads bytes of a tensor back into `view`."""
-        return os.preadv(self.descriptor, [view], self.start + self.offsets[name] + at)
+    def read(self, name: str, view: memoryview, at: int = 0) -> None:
+        """Fills `view` with bytes of a tensor that was written."""
+        read_into(self.descriptor, view, self.start + self.offsets[name] + at, self.path)
 
     def sync(self) -> None:
         """Makes what was written durable."""
@@ -96,8 +97,6 @@ def writing(path: Path):
     try:
         yield
     except OSError as error:
-        import errno
-
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             what, fix = "The disk is full.", "free some space and run the same command again: it continues"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -110,8 +109,6 @@ def writing(path: Path):
 def _reserve(descriptor: int, size: int) -> None:
     """Takes the space now, so that a full disk is found before the work is done."""
     os.ftruncate(descriptor, size)
-    import errno
-
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
@@ -145,10 +142,12 @@ class WorkFolder:
     """
 
     def __init__(self, final: Path, key: dict[str, str], *, overwrite: bool = False, fresh: bool = False) -> None:
-        self.final = final.absolute()
+        self.final = final = absolute(final)
         self.root = self.final.parent / f".{self.final.name}.partial"
         self.files, self.state = self.root / "files", self.root / "state"
+        self.overwrite = overwrite
         check_place(self.final, overwrite)
+        self._refuse_foreign()
         with writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -156,20 +155,38 @@ class WorkFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
-            raise OcriaError("Another run is writing this result.", where=str(self.final)) from error
+            raise OcriaError(
+                "Another run is writing this result.", where=str(self.final), fix="wait for it, or choose another --out"
+            ) from error
         try:
             self.resumed = self._adopt(key, fresh)
         except BaseException:
             self.close()
             raise
 
+    def _refuse_foreign(self) -> None:
+        """A folder of the user's that happens to have the work folder's name is not touched."""
+        if self.root.is_symlink() or (self.root.exists() and not self.root.is_dir()):
+            foreign = True
+        elif not self.root.exists() or (self.root / "key.json").is_file():
+            foreign = False
+        else:  # ours has a key before it has anything else, but for these
+            found = [path for path in self.root.rglob("*") if path not in (self.files, self.state)]
+            foreign = any(path.name not in ("lock", "key.json.tmp") for path in found)
+        if foreign:
+            raise OcriaError(
+                "The work folder's place is taken by something that is not of this tool.",
+                where=str(self.root),
+                fix="move it away, or choose another --out",
+            )
+
     def _adopt(self, key: dict[str, str], fresh: bool) -> bool:
         """Takes over a left-over run with the same key; raises OcriaError naming what differs."""
         path = self.root / "key.json"
-        left = _read_json(path)
+        left = _read_json(path) if self.files.is_dir() and self.state.is_dir() else None
         if left == key and not fresh:
             return True
-        if left and not fresh:
+        if left and not fresh and any(path.stat().st_size > 1 for path in self.state.glob("*.jsonl")):
             changed = [name for name in sorted(key.keys() | left.keys()) if key.get(name) != left.get(name)]
             raise OcriaError(
                 f"An unfinished run lies there that was started differently (changed: {', '.join(changed)}).",
@@ -185,8 +202,15 @@ class WorkFolder:
         return False
 
     def finish(self) -> None:
-        """Gives the finished folder its name, in place of an older result of ours if there is one."""
+        """Gives the finished folder its name, in place of an older result of ours if there is one.
+
+        Raises:
+            OcriaError: something of the user's has appeared there in the meantime; it is left alone.
+        """
+        check_place(self.final, self.overwrite)
         with writing(self.final):
+            # Without its state the work folder is never continued: after the swap it may hold the older result.
+            shutil.rmtree(self.state)
             for folder in (self.files, self.root, self.final.parent):
                 _sync_folder(folder)
             if self.final.is_dir() and any(self.final.iterdir()):
@@ -195,7 +219,8 @@ class WorkFolder:
                 self.files.rename(self.final)
             _sync_folder(self.final.parent)
         self.close()
-        shutil.rmtree(self.root, ignore_errors=True)
+        for folder in (self.files, self.root):  # the key goes last: without it, what is left would not be known as ours
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Lets go of the work folder, leaving what is in it for the next run."""
@@ -204,12 +229,24 @@ class WorkFolder:
             self._lock = -1
 
 
+def absolute(path: Path) -> Path:
+    """The path without `..`, so that `a/../b` does not need `a`; links are kept."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 (resolve would follow links)
+
+
+def laid_out(final: Path) -> bool:
+    """Whether an unfinished run has already taken the disk space of its weight files."""
+    place = absolute(final)
+    return any((place.parent / f".{place.name}.partial" / "files").glob("*.safetensors"))
+
+
 def check_place(final: Path, overwrite: bool) -> None:
     """Raises OcriaError when something is in the way of a result, or its parent cannot be written."""
     if final.is_symlink() or (final.exists() and not final.is_dir()):
         raise OcriaError("There is a file where the result should go.", where=str(final), fix="choose another --out")
     if final.is_dir() and any(final.iterdir()):
-        ours = bool(_read_json(final / MANIFEST))
+        manifest = _read_json(final / MANIFEST) or {}
+        ours = "ocria_compress" in manifest and "kind" in manifest
         if not overwrite or not ours:
             raise OcriaError(
                 "The output folder exists already" + ("." if ours else ", and it is not a result of this tool."),
@@ -229,9 +266,7 @@ def write_file(path: Path, data: bytes) -> None:
     with writing(path):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            done = 0
-            while done < len(data):
-                done += os.write(descriptor, data[done:])
+            _write_all(descriptor, memoryview(data), 0)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -246,9 +281,6 @@ def index_bytes(shards: dict[str, list[OutTensor]]) -> bytes | None:
     total = sum(tensor.nbytes for tensors in shards.values() for tensor in tensors)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
     return json.dumps(index, indent=2).encode()
-
-
-INDEX_NAME = INDEX
 
 
 def _read_json(path: Path) -> dict | None:
@@ -277,5 +309,6 @@ def _exchange(new: Path, old: Path) -> None:
         if done == 0:
             return
     aside = new.with_name("replaced")
+    shutil.rmtree(aside, ignore_errors=True)
     old.rename(aside)
     new.rename(old)

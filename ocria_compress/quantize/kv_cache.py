@@ -11,11 +11,14 @@ Shape suffixes: B batch (1), N heads, T tokens, D head dimension.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocria_compress.errors import OcriaError
+from ocria_compress.model.anatomy import OTHER_LAYOUT
+from ocria_compress.model.writer import writing
 from ocria_compress.quantize.plan import Plan
 from ocria_compress.quantize.resources import FORWARD_MEMORY, gigabytes
 
@@ -69,30 +72,38 @@ def _run_pages(plan: Plan, todo: list[Page], path: Path, seen: dict, advance: Ca
     from ocria_compress.pages.prompt import Reader
 
     assert plan.recipe.calibration is not None
-    reader = Reader(_processor_folder(plan))
-    batches = []
-    for page in todo:  # all pages are checked before the model is loaded: a bad one is found at once
+    limit = plan.recipe.calibration.max_tokens
+    reader = Reader(_processor_folder(plan, path.parent / "processor"))
+
+    def encode(page: Page) -> dict[str, Tensor]:
         try:
-            batches.append(reader.encode(open_page(page.image), page.reference, plan.recipe.calibration.max_tokens))
+            return reader.encode(open_page(page.image), page.reference, limit)
         except OcriaError as error:
             raise OcriaError(error.what, where=f"calibration page '{page.id}' ({page.image})", fix=error.fix) from error
+
+    for page in todo:  # a bad page is found before the model is loaded; its pixels are not kept
+        encode(page)
     model = load_model(plan)
     watch = _Watch(model, plan.kv_layers)
-    with path.open("a") as file:
-        for page, batch in zip(todo, batches, strict=True):
-            entry = {"page": page.id, "image_tokens": reader.image_tokens(batch)}
-            entry |= watch.run(batch, page.id)
+    for page in todo:
+        batch = encode(page)
+        entry = {"page": page.id, "image_tokens": reader.image_tokens(batch)} | watch.run(batch, page.id)
+        with writing(path), path.open("a") as file:
             file.write("\n" + json.dumps(entry))
-            file.flush()
-            seen[page.id] = entry
-            advance(1, page.id)
+        seen[page.id] = entry
+        advance(1, page.id)
 
 
-def _processor_folder(plan: Plan) -> Path:
-    """The folder with the processor: the source's, unless the fine-tune lost it."""
-    source = plan.source
-    lost = any(name in source.taken_from_base for name in ("preprocessor_config.json", "tokenizer.json"))
-    return source.base.folder if lost and source.base else source.folder
+def _processor_folder(plan: Plan, folder: Path) -> Path:
+    """A folder with the side files that the result will have, wherever each comes from."""
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        for name, path in plan.source.side_files.items():
+            link = folder / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(path.resolve())
+        (folder / "config.json").write_text(json.dumps(plan.source.config))
+    return folder
 
 
 def load_model(plan: Plan) -> Any:
@@ -110,11 +121,9 @@ def load_model(plan: Plan) -> Any:
     # Its bars would cross ours, and its hints about faster kernels are no news to a run of a few pages.
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    mapping = {r"^language_model\.model\.": "model.language_model.", r"^visual\.": "model.visual."}
-    mapping[r"^language_model\.lm_head\."] = "lm_head."
     options: dict[str, Any] = {"dtype": "auto", "local_files_only": True, "output_loading_info": True}
     if plan.source.renamed:
-        options["key_mapping"] = mapping
+        options["key_mapping"] = {"^" + re.escape(old): new for old, new in OTHER_LAYOUT}
     load: Any = Qwen3_5ForConditionalGeneration.from_pretrained
     model, info = load(plan.source.folder, **options)
     wrong = sorted(info["missing_keys"]) + sorted(k for k in info["unexpected_keys"] if not k.startswith("mtp."))
@@ -210,16 +219,17 @@ def _scales(plan: Plan, entries: list[dict]) -> dict[str, bytes]:
     from compressed_tensors.quantization import QuantizationArgs
     from compressed_tensors.quantization.utils import calculate_qparams
 
-    from ocria_compress.quantize.schemes import KV_FP8
+    from ocria_compress.quantize.schemes import KV_FP8, torch_dtype
 
     args = QuantizationArgs(**KV_FP8)
-    dtypes = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
     outputs = {out.name: out for tensor in plan.tensors for out in tensor.outputs}
     scales = {}
     for i in plan.kv_layers:
         for which in ("k", "v"):
             name = f"model.language_model.layers.{i}.self_attn.{which}_scale"
-            low = torch.tensor([min(e["range"][f"{i}.{which}"][0] for e in entries)], dtype=dtypes[outputs[name].dtype])
+            low = torch.tensor(
+                [min(e["range"][f"{i}.{which}"][0] for e in entries)], dtype=torch_dtype(outputs[name].dtype)
+            )
             high = torch.tensor([max(e["range"][f"{i}.{which}"][1] for e in entries)], dtype=low.dtype)
             scale, _ = calculate_qparams(low, high, args)
             if low == 0 and high == 0:

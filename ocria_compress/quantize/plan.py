@@ -102,6 +102,12 @@ def make_plan(source: Source, recipe: Recipe) -> Plan:
     rules += _apply_keeps(source, recipe, schemes)
     _refuse_split_groups(source, schemes)
     _refuse_bad_shapes(source, schemes)
+    if all(scheme == "keep" for scheme in schemes.values()):
+        raise OcriaError(
+            "The recipe quantizes no weight: the result would be as large as the source.",
+            where=f"recipe {recipe.name}",
+            fix="give at least one part a scheme other than keep",
+        )
     kv_layers = source.anatomy.full_attention_layers if recipe.kv_cache else []
     plan = Plan(
         recipe=recipe,
@@ -125,7 +131,8 @@ def _apply_parts(source: Source, recipe: Recipe) -> tuple[dict[str, str], list[R
         if not hits:
             raise _no_hit(source, f"part.{part}", part, rule)
         for module in hits:
-            schemes[module] = rule.scheme
+            if module in schemes:  # a whole part that is kept has norms and tables as well
+                schemes[module] = rule.scheme
         text = f"part.{part}: {rule.scheme}" + (f" ({', '.join(rule.modules)})" if rule.modules else "")
         rules.append(RuleHits(text, len(hits), _bytes(source, hits)))
     return schemes, rules

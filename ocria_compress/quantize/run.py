@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ocria_compress import __version__
 from ocria_compress.errors import OcriaError
+from ocria_compress.model.checkpoint import INDEX, open_tensors, read_chunks
 from ocria_compress.model.source import Source
-from ocria_compress.model.writer import INDEX_NAME, MANIFEST, WorkFolder, index_bytes, write_file
+from ocria_compress.model.writer import MANIFEST, WorkFolder, check_place, index_bytes, laid_out, write_file
 from ocria_compress.quantize.plan import Plan, part_rows
 from ocria_compress.quantize.resources import resources
+from ocria_compress.quantize.schemes import torch_dtype
 from ocria_compress.quantize.stream import hash_file, write_weights
+
+if TYPE_CHECKING:
+    from ocria_compress.pages.pageset import PageSet
 
 PACKAGES = ("torch", "transformers", "compressed-tensors", "llmcompressor", "safetensors")
 
@@ -62,21 +67,22 @@ def quantize(
         OcriaError: the request cannot be done; nothing is left under the result's name.
     """
     report = report or Reporter()
-    _refuse_inside_source(plan.source, out)
     pages = _open_pages(plan)
-    key = run_key(plan, pages.sha256 if pages else None)
-    work = WorkFolder(out, key, overwrite=overwrite, fresh=fresh)
+    _refuse_overlap(plan, pages, out)
+    check_place(out, overwrite)
+    if short := resources(plan, out.parent, started=laid_out(out)).short:
+        raise OcriaError(short, where=str(out), fix="free some, or choose an --out on another disk")
+    _check_duplicates(plan.source)
+    work = WorkFolder(out, run_key(plan, pages.sha256 if pages else None), overwrite=overwrite, fresh=fresh)
     try:
-        if short := resources(plan, work.root.parent, started=work.resumed).short:
-            raise OcriaError(short, where=str(out), fix="free some, or choose an --out on another disk")
         if work.resumed:
             report.note("continuing an unfinished run")
         extra = _calibrate(plan, pages, work.state, report) if pages else {}
-        _check_duplicates(plan.source)
         report.stage("weights", plan.bytes_before)
         hashes = write_weights(plan, work.files, work.state, extra, report.advance)
         hashes |= _side_files(plan, work.files)
         manifest = _manifest(plan, command, hashes, work.files, extra)
+        _prove_complete(plan, work.files)
         write_file(work.files / MANIFEST, json.dumps(manifest, indent=1).encode())
         work.finish()
     finally:
@@ -84,16 +90,42 @@ def quantize(
     return Result(out, manifest, work.resumed)
 
 
-def _refuse_inside_source(source: Source, out: Path) -> None:
-    inside = out.resolve()
-    for folder in (source.folder, source.base.folder if source.base else source.folder):
-        if folder.resolve() == inside or folder.resolve() in inside.parents:
+def _refuse_overlap(plan: Plan, pages: PageSet | None, out: Path) -> None:
+    """The output may lie neither inside what is read nor around it: replacing it must not touch the inputs."""
+    place = out.resolve()
+    read = [
+        plan.source.folder,
+        *([plan.source.base.folder] if plan.source.base else []),
+        *([pages.folder] if pages else []),
+    ]
+    for folder in (path.resolve() for path in read):
+        if folder == place or folder in place.parents:
             raise OcriaError(
                 "The output would be written into the model's own folder.", where=str(out), fix="choose another --out"
             )
+        if place in folder.parents:
+            raise OcriaError(
+                "The output would take the place of a folder that holds the input.",
+                where=f"{folder} lies in {out}",
+                fix="choose another --out",
+            )
 
 
-def _open_pages(plan: Plan):
+def _prove_complete(plan: Plan, folder: Path) -> None:
+    """Reads back the headers of what was written: the tensors must be exactly the plan's."""
+    found, _ = open_tensors(folder)
+    wanted = {out.name: (out.dtype, out.shape) for tensor in plan.tensors for out in tensor.outputs}
+    have = {name: (tensor.dtype, tensor.shape) for name, tensor in found.items()}
+    if have != wanted:
+        name = next(n for n in sorted(have.keys() | wanted.keys()) if have.get(n) != wanted.get(n))
+        raise OcriaError(
+            f"What was written is not what was planned: '{name}' is {have.get(name)}, planned {wanted.get(name)}.",
+            where=str(folder),
+            fix="repeat with --fresh; if it happens again, report it",
+        )
+
+
+def _open_pages(plan: Plan) -> PageSet | None:
     if not plan.recipe.calibrated or plan.recipe.calibration is None:
         return None
     from ocria_compress.pages.pageset import PageSet
@@ -109,7 +141,7 @@ def _open_pages(plan: Plan):
     return pages.take(wanted)
 
 
-def _calibrate(plan: Plan, pages, state: Path, report: Reporter) -> dict[str, bytes]:
+def _calibrate(plan: Plan, pages: PageSet, state: Path, report: Reporter) -> dict[str, bytes]:
     from ocria_compress.quantize.kv_cache import kv_scales
 
     report.stage("calibration pages", len(pages.pages))
@@ -134,8 +166,6 @@ def run_key(plan: Plan, pages: str | None) -> dict[str, str]:
 
 def _check_duplicates(source: Source) -> None:
     """A tied lm_head that is stored anyway is left out only if it really repeats the embedding table."""
-    from ocria_compress.model.checkpoint import read_chunks
-
     for name in source.duplicates:
         copy = source.tensors[name]
         table = source.tensors["model.language_model.embed_tokens.weight"]
@@ -153,20 +183,15 @@ def _check_duplicates(source: Source) -> None:
 def _side_files(plan: Plan, folder: Path) -> dict[str, str]:
     """Copies every side file byte for byte and writes config.json and the index; returns their hashes."""
     for name, path in plan.source.side_files.items():
-        if name == MANIFEST:
-            continue
-        shutil.copyfile(path, folder / name)
-        with (folder / name).open("rb") as file:
-            import os
-
-            os.fsync(file.fileno())
+        if name != MANIFEST:
+            write_file(folder / name, path.read_bytes())
     config = dict(plan.source.config)
     if quantization := plan.quantization_config():
         config["quantization_config"] = quantization | {"version": metadata.version("compressed-tensors")}
     write_file(folder / "config.json", json.dumps(config, indent=2, ensure_ascii=False).encode())
     index = index_bytes({shard: [o for t in ts for o in t.outputs] for shard, ts in plan.shards.items()})
     if index:
-        write_file(folder / INDEX_NAME, index)
+        write_file(folder / INDEX, index)
     return {
         path.name: hash_file(path)
         for path in sorted(folder.iterdir())
@@ -216,5 +241,4 @@ def _scalar(data: bytes, plan: Plan, name: str) -> float:
     import torch
 
     out = next(o for t in plan.tensors for o in t.outputs if o.name == name)
-    kind = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}[out.dtype]
-    return float(torch.frombuffer(bytearray(data), dtype=kind)[0])
+    return float(torch.frombuffer(bytearray(data), dtype=torch_dtype(out.dtype))[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ocria_compress.errors import OcriaError
 from ocria_compress.model.writer import OutTensor
 
 PRESETS = {"fp8": "FP8_DYNAMIC"}
@@ -50,3 +51,21 @@ def linear_tensors(weight: str, dtype: str, shape: tuple[int, ...], scheme: str)
 def kv_tensors(attention: str, dtype: str) -> list[OutTensor]:
     """The two scales of an attention module's FP8 KV cache."""
     return [OutTensor(f"{attention}.k_scale", dtype, (1,)), OutTensor(f"{attention}.v_scale", dtype, (1,))]
+
+
+def torch_dtype(name: str) -> Any:
+    """torch's dtype of a safetensors dtype name.
+
+    Raises:
+        OcriaError: there is none that this version handles.
+    """
+    import torch
+
+    known = {
+        "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+        "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
+        "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+    }  # fmt: skip
+    if name not in known:
+        raise OcriaError(f"Tensors of dtype {name} are not supported.", where="the model's weights")
+    return known[name]

@@ -1,7 +1,7 @@
 """Writes the weights of a plan: each tensor is read, quantized or copied, and written; the model is never loaded.
 
-Memory is one slice per worker thread, whatever the size of the model. Reads, torch's arithmetic and writes all let
-go of Python's lock, so one thread per core keeps the disk and the cores busy.
+Memory is one slice per worker thread (2 MiB to quantize, 32 MiB to copy), whatever the size of the model. Reads,
+torch's arithmetic and writes all let go of Python's lock, so one thread per core keeps the disk and the cores busy.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocria_compress.errors import OcriaError
-from ocria_compress.model.checkpoint import StoredTensor, read_into
-from ocria_compress.model.writer import ShardFile
+from ocria_compress.model.checkpoint import read_into
+from ocria_compress.model.writer import ShardFile, writing
 from ocria_compress.pages import torchvision_cpu
 from ocria_compress.quantize.fp8 import largest_magnitude, not_finite, quantize_rows, weight_args
 from ocria_compress.quantize.plan import Plan, TensorPlan
+from ocria_compress.quantize.schemes import torch_dtype
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,6 +31,9 @@ SLICE_BYTES = 2 << 20
 
 COPY_BYTES = 32 << 20
 """Bytes that are copied at a time; large: beside a running import, every step of a copy waits for Python's lock."""
+
+MOST_THREADS = 16
+"""More do not help: by then the disk is the limit."""
 
 Progress = Callable[[int, str], None]
 """Called with bytes of source weights done since the last call, and the tensor's name."""
@@ -50,14 +53,20 @@ class Journal:
                     self.done[entry["tensor"]] = entry["crc32"]
                 except (ValueError, KeyError, TypeError):
                     continue  # a line that a kill cut short: its tensor is done again
-        self._file = path.open("ab", buffering=0)
-        self._file.write(b"\n")
+        with writing(path):
+            self._file = path.open("ab")
+            self._append(b"")
 
     def add(self, tensor: str, crc: int) -> None:
         """Records a tensor as finished."""
         with self._lock:
             self.done[tensor] = crc
-            self._file.write(json.dumps({"tensor": tensor, "crc32": crc}).encode() + b"\n")
+            with writing(self.path):
+                self._append(json.dumps({"tensor": tensor, "crc32": crc}).encode())
+
+    def _append(self, line: bytes) -> None:
+        self._file.write(b"\n" + line)  # a new line first: the last one may have been cut short
+        self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""
@@ -88,7 +97,7 @@ def write_weights(
     journal = Journal(state / "journal.jsonl")
     files = {name: ShardFile(folder / name, (o for t in ts for o in t.outputs)) for name, ts in plan.shards.items()}
     stop = threading.Event()
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or min(MOST_THREADS, len(os.sched_getaffinity(0)))
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # the threads are ours: one per tensor, not several per operation
     try:
@@ -170,9 +179,10 @@ class _Job:
         for out in self.tensor.outputs:
             view, at = memoryview(bytearray(min(out.nbytes, step) or out.nbytes)), 0
             while at < out.nbytes:
-                got = self.file.read(out.name, view[: out.nbytes - at], at)
-                crc = zlib.crc32(view[:got], crc)
-                at += got
+                part = view[: out.nbytes - at]
+                self.file.read(out.name, part, at)
+                crc = zlib.crc32(part, crc)
+                at += len(part)
         return crc
 
     def _row_bytes(self) -> int:
@@ -196,7 +206,7 @@ class _Job:
                 count = min(step, rows - first)
                 view = memoryview(buffer)[: count * self._row_bytes()]
                 read_into(file.fileno(), view, stored.offset + first * self._row_bytes(), stored.path)
-                yield first, torch.frombuffer(view, dtype=_dtype(stored)).view(count, *width), view
+                yield first, torch.frombuffer(view, dtype=torch_dtype(stored.dtype)).view(count, *width), view
                 self.on_progress(len(view), self.tensor.name)
 
     def _copy(self) -> None:
@@ -219,19 +229,6 @@ class _Job:
 
 class _Stopped(Exception):
     """Another tensor failed, or the user interrupted."""
-
-
-def _dtype(stored: StoredTensor):
-    import torch
-
-    names = {
-        "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
-        "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
-        "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
-    }  # fmt: skip
-    if stored.dtype not in names:
-        raise OcriaError(f"'{stored.name}' has dtype {stored.dtype}, which is not supported.", where=str(stored.path))
-    return names[stored.dtype]
 
 
 def _bytes(tensor: Tensor) -> memoryview:

@@ -124,7 +124,8 @@ def test_errors_are_json_where_json_was_asked(tmp_path):
 def test_debug_shows_the_traceback(tmp_path):
     done = ocria("plan", "nowhere", "--debug", cwd=tmp_path)
     assert "Traceback" in done.stderr
-    assert done.returncode != 0
+    assert "OcriaError: There is no such model folder" in done.stderr
+    assert done.returncode == 2
 
 
 def test_a_damaged_model_is_refused_by_quantize(tiny, breakable, tmp_path):
@@ -177,3 +178,37 @@ def test_a_calibration_page_that_is_no_page_is_refused_by_name(spoil, tmp_path):
 
 def test_versions_are_told(tmp_path):
     assert ocria("--version", cwd=tmp_path).stdout.startswith("ocria-compress ")
+
+
+def test_square_brackets_in_names_are_no_markup(tmp_path):
+    (tmp_path / "mine.yaml").write_text("description: '[/bold] x'\npart: {mlp: {scheme: fp8}}\n")
+    done = ocria("quantize", "--recipe", "mine.yaml", "--out", "[bold]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[bold]" in done.stdout
+    assert "[/bold] x" in ocria("plan", "mini", "--recipe", "mine.yaml", cwd=tmp_path).stdout
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    script = """
+import os, signal, sys
+from ocria_compress.quantize import stream
+real = stream._Job.run
+count = 0
+def run(self):
+    global count
+    count += 1
+    if count == 20:
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(self)
+stream._Job.run = run
+from ocria_compress.cli.app import run as command
+sys.exit(command(["quantize", "--model", "mini", "--out", "out"]))
+"""
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 130, done.stderr
+    assert "The same command continues" in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert ocria("quantize", "--model", "mini", "--out", "out", cwd=tmp_path).returncode == 0

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from ocria_compress.errors import OcriaError
-from ocria_compress.model.anatomy import PACKED_MODULES, VLLM_PREFIXES, Anatomy, canonical, is_mtp, vllm_name
+from ocria_compress.model.anatomy import PACKED_MODULES, Anatomy, canonical, is_mtp, vllm_name
 from tools.random_checkpoint import SHAPES as MADE
 
 SHAPES = ("mini", "tiny", "qwen3.5-4b", "untied")
@@ -79,6 +79,7 @@ def test_both_prefix_layouts_have_one_canonical_name():
         ({"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"]}, "text-only"),
         ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, "not a Qwen3.5"),
         ({"auto_map": {"AutoModel": "modeling.Evil"}}, "never run"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is False for the model and True"),
         ({"quantization_config": {"quant_method": "fp8"}}, "quantized already"),
     ],
 )
@@ -120,4 +121,3 @@ def test_vllm_fuses_and_renames_as_the_table_says(mini):
     packed = {k: tuple(v) for k, v in said["packed"].items() if k != "qkv"}  # `qkv` is the vision tower's, already one
     assert packed == PACKED_MODULES
     assert said["mapped"] == {m: vllm_name(m) for m in modules}
-    assert VLLM_PREFIXES

@@ -41,6 +41,26 @@ def test_q4_by_hub_id_mtp_is_carried_as_by_path(mtp, hub, models, tmp_path, monk
     assert set(source.tensors) == set(open_source(str(folder)).tensors)
 
 
+def test_a_model_that_is_refused_costs_no_download(hub, tiny_no_mtp, tmp_path):
+    """`quantize` plans from headers first: a recipe that does not fit is told before any weight is fetched."""
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    hub.add(REPO, tiny_no_mtp)
+    environment = hub.environment(tmp_path) | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    command = [sys.executable, "-m", "ocria_compress", "quantize", "--model", REPO, "--out", str(tmp_path / "out")]
+    refused = subprocess.run(
+        [*command, "--set", "part.mtp.scheme=keep"], env=environment, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert refused.returncode == 2, refused.stderr
+    weights = sum(p.stat().st_size for p in tiny_no_mtp.glob("*.safetensors"))
+    assert hub.served_of(REPO, suffix=".safetensors") < weights / 2
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "ocria.json").is_file()
+
+
 def test_the_cache_serves_when_the_hub_cannot_be_reached(tiny_sharded, tmp_path, monkeypatch):
     build_cache(tmp_path / "hub", REPO, tiny_sharded)
     with FakeHub() as gone:
@@ -59,6 +79,8 @@ def test_a_gated_model_asks_for_a_token(hub, tiny, tmp_path, monkeypatch):
         with pytest.raises(OcriaError) as caught:
             open_source(REPO, weights=False)
     assert "HF_TOKEN" in caught.value.fix
+    with hub.in_process(monkeypatch, tmp_path, token="let-me-in"):
+        assert open_source(REPO, weights=False).revision == commit_of(tiny)
 
 
 def test_a_model_that_is_not_on_the_hub_is_said(hub, tmp_path, monkeypatch):

@@ -210,3 +210,45 @@ def test_the_fingerprint_changes_with_the_weights(tiny, breakable):
     assert open_source(str(folder)).fingerprint == before
     broken.put_value(folder, "model.language_model.norm.weight", 0.5)
     assert open_source(str(folder)).fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        (None, "vision_config", None),
+        (None, "vision_config", 5),
+        (None, "architectures", 5),
+        (None, "quantization_config", "fp8"),
+        ("text_config", "layer_types", 5),
+        ("text_config", "layer_types", [["full_attention"]]),
+        ("text_config", "mtp_num_hidden_layers", "x"),
+        ("text_config", "mtp_num_hidden_layers", 10**9),
+        ("text_config", "num_hidden_layers", 10**9),
+        ("text_config", "hidden_size", 10**30),
+        ("vision_config", "depth", 10**9),
+        ("vision_config", "in_channels", "x"),
+    ],
+)
+def test_a_config_value_of_the_wrong_kind_or_size_is_refused_at_once(section, key, value, tiny, breakable):
+    folder = breakable(tiny)
+    change_config(folder, lambda c: (c[section] if section else c).update({key: value}))
+    with pytest.raises(OcriaError):
+        open_source(str(folder))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(name, tiny, breakable):
+    import os
+
+    folder = breakable(tiny)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(OcriaError):
+        open_source(str(folder))
+
+
+def test_endless_json_is_refused(tiny, breakable):
+    folder = breakable(tiny)
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(OcriaError, match="cannot be read"):
+        open_source(str(folder))

@@ -45,6 +45,15 @@ def test_q32_every_ignore_entry_hits_something(fixture, request):
     modules = [*plan.source.anatomy.linears, "lm_head"]  # a tied model has the module, not the weight
     for entry in [*plan.ignore, *plan.targets]:
         assert any(hits(entry, m) for m in modules), entry
+    for part in ("mlp", "vision", "embeddings"):
+        for entry in plan_of(request.getfixturevalue(fixture), f"part.{part}.scheme=keep").ignore:
+            assert any(hits(entry, m) for m in modules), entry
+
+
+def test_q3_a_recipe_that_quantizes_nothing_is_refused(tiny):
+    keeps = [f"part.{part}.scheme=keep" for part in ("mlp", "attention")]
+    with pytest.raises(OcriaError, match="quantizes no weight"):
+        plan_of(tiny, *keeps, "part.linear_attention={scheme: keep}")
 
 
 def test_q25_mtp_is_ignored_by_one_expression(tiny, tiny_no_mtp):
@@ -65,7 +74,11 @@ def test_the_saved_schemes_are_the_installed_librarys():
         assert {k: v for k, v in ours.items() if k != "observer"} == {
             k: v for k, v in theirs[what].items() if k != "observer"
         }
-    assert QuantizationArgs(**KV_FP8).num_bits == 8
+    theirs = QuantizationArgs(num_bits=8, type="float", strategy="tensor", dynamic=False, symmetric=True)
+    ours = QuantizationArgs(**KV_FP8).model_dump(mode="json")
+    assert {k: v for k, v in ours.items() if k != "observer"} == {
+        k: v for k, v in theirs.model_dump(mode="json").items() if k != "observer"
+    }
 
 
 @pytest.mark.parametrize(

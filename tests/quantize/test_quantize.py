@@ -229,13 +229,13 @@ def test_a_place_that_cannot_be_written_is_refused(tiny, tmp_path, monkeypatch):
         run(tiny, tmp_path / "out")
 
 
-@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "write"])
+@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "fsync"])
 def test_a_full_disk_is_said_and_leaves_nothing_under_the_name(call, tiny, tmp_path, monkeypatch):
     real = getattr(os, call)
     calls = iter(range(10**6))
 
     def full(*arguments):
-        if next(calls) >= (0 if call != "pwrite" else 40):
+        if next(calls) >= {"posix_fallocate": 0, "pwrite": 40, "fsync": 1}[call]:
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(*arguments)
 
@@ -248,15 +248,97 @@ def test_a_full_disk_is_said_and_leaves_nothing_under_the_name(call, tiny, tmp_p
     assert left_behind(tmp_path) == ["out"]
 
 
+def test_a_disk_that_fills_up_on_the_journal_is_said_too(tiny, tmp_path, monkeypatch):
+    from ocria_compress.quantize.stream import Journal
+
+    def full(self, line):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Journal, "_append", full)
+    with pytest.raises(OcriaError, match="disk is full"):
+        run(tiny, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_small_disk_is_found_before_anything_is_written(tiny, tmp_path, monkeypatch):
     import shutil
     from collections import namedtuple
 
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**6, 0, 10**6))
-    with pytest.raises(OcriaError, match="Not enough disk"):
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: usage(10**6, 0, 10**6))
+        for _ in range(2):
+            with pytest.raises(OcriaError, match="Not enough disk"):
+                run(tiny, tmp_path / "out")
+    assert left_behind(tmp_path) == []
+    run(tiny, tmp_path / "out", "part.mlp.scheme=keep")  # what was refused does not stand in the way of another recipe
+
+
+def test_a_folder_that_appears_during_the_run_is_left_alone(tiny, tmp_path, monkeypatch):
+    from ocria_compress.quantize import run as module
+
+    real = module.write_weights
+
+    def write_and_meddle(*arguments):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.txt").write_text("mine")
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "write_weights", write_and_meddle)
+    with pytest.raises(OcriaError, match="not a result of this tool"):
         run(tiny, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("stopped", ["before the swap", "after the swap", "after the rename"])
+def test_a_kill_around_the_last_step_does_not_spoil_the_next_overwrite(stopped, tiny, tmp_path, monkeypatch):
+    """What is left of `.out.partial` then may hold the older result, or nothing at all."""
+    import shutil
+
+    from ocria_compress.model import writer
+
+    if stopped != "after the rename":
+        run(tiny, tmp_path / "out", "part.attention.scheme=keep")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    real = shutil.rmtree
+
+    def killed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if stopped == "before the swap":
+            patch.setattr(writer, "_exchange", killed)
+        else:
+            patch.setattr(
+                shutil, "rmtree", lambda path, **o: real(path, **o) if path.name != ".out.partial" else killed()
+            )
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny, tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / MANIFEST).is_file()
+    result = run(tiny, tmp_path / "out", overwrite=True)
+    assert not result.resumed
+    assert left_behind(tmp_path) == ["out"]
+    assert set(result.manifest["files"]) == {p.name for p in (tmp_path / "out").iterdir()} - {MANIFEST}
+
+
+def test_a_folder_of_the_users_with_the_work_folders_name_is_left_alone(tiny, tmp_path):
+    mine = tmp_path / ".out.partial" / "files" / "precious"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    for fresh in (False, True):
+        with pytest.raises(OcriaError, match="not of this tool"):
+            run(tiny, tmp_path / "out", fresh=fresh)
+    assert mine.read_text() == "mine"
+
+
+def test_an_output_around_the_input_is_refused(tiny, breakable, tmp_path):
+    out = run(tiny, tmp_path / "out").folder
+    inner = breakable(tiny)
+    (out / "source").symlink_to(inner)
+    moved = inner.rename(out / "model")
+    with pytest.raises(OcriaError, match="holds the input"):
+        run(moved, out, overwrite=True)
+    assert (moved / "config.json").is_file()
 
 
 def test_two_runs_into_one_place_are_refused(tiny, tmp_path):
