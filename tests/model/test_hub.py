@@ -30,14 +30,14 @@ def test_a_plan_by_hub_id_reads_headers_only(hub, tiny_sharded, tmp_path, monkey
     assert 0 < hub.served_of(REPO, suffix=".safetensors") < weights / 2
 
 
-@pytest.mark.parametrize("mtp", ["mixed", "own_shard"])
-def test_q4_by_hub_id_mtp_is_carried_as_by_path(mtp, hub, models, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("mtp", "count"), [("mixed", 15), ("own_shard", 15), ("none", 0)])
+def test_q4_by_hub_id_mtp_is_carried_as_by_path(mtp, count, hub, models, tmp_path, monkeypatch):
     folder = models(mtp=mtp, shards=2)
     hub.add(REPO, folder)
     with hub.in_process(monkeypatch, tmp_path):
         source = open_source(REPO)
     assert source.revision == commit_of(folder)
-    assert sum(n.startswith("mtp.") for n in source.tensors) == 15
+    assert sum(n.startswith("mtp.") for n in source.tensors) == count
     assert set(source.tensors) == set(open_source(str(folder)).tensors)
 
 

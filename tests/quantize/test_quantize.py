@@ -461,3 +461,47 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert done.returncode == 0, done.stderr[-2000:]
     grown = int(done.stdout) << 10
     assert grown < size / 4, f"{grown >> 20} MiB for a model of {size >> 20} MiB"
+
+
+# ---- KV scales
+
+
+def kv(model, out, **options):
+    return run(model, out, "calibration.count=1", recipe="fp8-kv", **options).manifest["calibration_scales"]
+
+
+def test_kv_scales_do_not_depend_on_how_the_model_was_saved(models, tmp_path):
+    """transformers would start from random weights for the other layout's names, without an error."""
+    usual = kv(models(tied=False), tmp_path / "usual")
+    assert len(usual) == 2
+    assert kv(models(tied=False, layout="vllm"), tmp_path / "other") == usual
+
+
+def test_kv_scales_are_measured_with_side_files_from_the_base(tiny, breakable, tmp_path):
+    folder = breakable(tiny)
+    for name in ("preprocessor_config.json", "video_preprocessor_config.json"):
+        (folder / name).unlink()
+    assert kv(folder, tmp_path / "lost", base=str(tiny)) == kv(tiny, tmp_path / "whole")
+
+
+def test_a_killed_calibration_continues_after_the_last_page(tiny, tmp_path, monkeypatch):
+    from ocria_compress.quantize.kv_cache import _Watch
+
+    whole = run(tiny, tmp_path / "whole", "calibration.count=3", recipe="fp8-kv").folder
+    real, pages = _Watch.run, []
+
+    def interrupted(self, batch, page):
+        if len(pages) == 2:
+            raise KeyboardInterrupt
+        pages.append(page)
+        return real(self, batch, page)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Watch, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny, tmp_path / "out", "calibration.count=3", recipe="fp8-kv")
+    seen = []
+    monkeypatch.setattr(_Watch, "run", lambda self, batch, page: seen.append(page) or real(self, batch, page))
+    assert run(tiny, tmp_path / "out", "calibration.count=3", recipe="fp8-kv").resumed
+    assert len(seen) == 1
+    assert tensor_bytes(tmp_path / "out") == tensor_bytes(whole)
