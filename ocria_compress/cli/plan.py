@@ -57,8 +57,11 @@ def load_plan(
 
     from ocria_compress.model.source import open_source
     from ocria_compress.quantize.plan import make_plan
+    from ocria_compress.quantize.run import open_pages
 
-    return make_plan(open_source(model, base=base, revision=revision, weights=weights), loaded)
+    made = make_plan(open_source(model, base=base, revision=revision, weights=weights), loaded)
+    open_pages(made)
+    return made
 
 
 def default_out(model: str, recipe: str) -> Path:

@@ -111,6 +111,8 @@ def _open(model: str, revision: str | None, weights: bool) -> Source:
     source.fingerprint = _fingerprint(source, headers)
     if folders := [p.name for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]:
         source.notes.append(f"sub-folders are not copied: {', '.join(folders)}")
+    if odd := [p.name for p in sorted(folder.iterdir()) if not p.is_file() and not p.is_dir()]:
+        source.notes.append(f"pipes and links that lead nowhere are not copied: {', '.join(odd)}")
     return source
 
 

@@ -67,7 +67,7 @@ def quantize(
         OcriaError: the request cannot be done; nothing is left under the result's name.
     """
     report = report or Reporter()
-    pages = _open_pages(plan)
+    pages = open_pages(plan)
     _refuse_overlap(plan, pages, out)
     check_place(out, overwrite)
     if short := resources(plan, out.parent, started=laid_out(out)).short:
@@ -125,7 +125,12 @@ def _prove_complete(plan: Plan, folder: Path) -> None:
         )
 
 
-def _open_pages(plan: Plan) -> PageSet | None:
+def open_pages(plan: Plan) -> PageSet | None:
+    """The recipe's calibration pages, every file checked; None if it needs none.
+
+    Raises:
+        OcriaError: no such page set, a damaged one, or one with too few pages.
+    """
     if not plan.recipe.calibrated or plan.recipe.calibration is None:
         return None
     from ocria_compress.pages.pageset import PageSet

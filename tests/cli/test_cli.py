@@ -100,6 +100,7 @@ def test_a_model_comes_from_the_argument_then_the_environment_then_the_file(tiny
         (["plan", "mini", "--set", "part.mlp.schme=keep"], "did you mean 'scheme'?"),
         (["plan", "mini", "--nonsense"], "No such option"),
         (["plam"], "No such command"),
+        (["plan", "mini", "--set", "calibration.count=99", "--recipe", "fp8-kv"], "asks for 99 calibration pages"),
         (["quantize", "--set", "calibration.count=99", "--recipe", "fp8-kv"], "asks for 99 calibration pages"),
         (["quantize", "--set", "calibration.pages=/nowhere", "--recipe", "fp8-kv"], "no such page set"),
         (["quantize", "--recipe", "fp8-kv", "--set", "calibration.max_tokens=100"], "refused, not cut"),
