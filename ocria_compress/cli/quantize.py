@@ -17,7 +17,9 @@ def quantize(
     model: Model = None,
     recipe: RecipeName = "fp8",
     settings: Settings = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The result's folder [exports/MODEL-RECIPE].")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The result's folder (exports/MODEL-RECIPE if left out).")
+    ] = None,
     base: Base = None,
     revision: Revision = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
@@ -37,6 +39,8 @@ def quantize(
     target = out or default_out(chosen, made.recipe.name)
     if dry_run:
         show_plan(made, target, tensors=False, as_json=as_json)
+        if not as_json:
+            typer.echo(f"Nothing was written; the result would go to {target}")
         return
     check_place(target, overwrite)  # whatever can be refused is refused before weights are downloaded or torch imported
     if "hub" in (made.source.kind, made.source.base.kind if made.source.base else ""):

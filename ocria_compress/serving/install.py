@@ -172,6 +172,9 @@ def _fill(dest: Path, device: str, on_line: Callable[[str], None]) -> None:
         on_line(f"{torch} is not on the configured index; trying PyTorch's")
         _step([*pip, "--no-deps", "--index-url", CPU_INDEX, torch], log, device, on_line)
     _step([*pip, "--no-deps", "-r", str(requirements(device))], log, device, on_line)
+    for packages in dest.glob("lib/python3*/site-packages"):
+        # Only in an environment of our own: vLLM started by hand there finds torchvision usable, and the CPU kernels.
+        (packages / "ocria_cpu.pth").write_text(f"{HERE / 'cpu_plugin'}\n", "utf-8")
 
 
 def _step(command: list[str], log: Path, device: str, on_line: Callable[[str], None]) -> None:

@@ -160,3 +160,17 @@ def test_pips_own_error_is_shown_with_its_log(tmp_path: Path) -> None:
         installer._step(["sh", "-c", script], log, "cpu", lines.append)
     assert caught.value.where == f"log: {log}" and "ERROR: No matching" in log.read_text()
     assert lines == ["one", "ERROR: No matching distribution"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_vllm_started_by_hand_in_our_own_cpu_environment_finds_the_kernels(device, tmp_path, monkeypatch):
+    from ocria_compress.serving import install as module
+
+    packages = tmp_path / "v" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    monkeypatch.setattr(module, "_step", lambda *arguments: None)
+    module._fill(tmp_path / "v", device, print)
+    path = packages / "ocria_cpu.pth"
+    assert path.exists() == (device == "cpu")
+    if device == "cpu":
+        assert (Path(path.read_text().strip()) / "sitecustomize.py").is_file()
