@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 if str(REPOSITORY) not in sys.path:  # so that `tests` and `tools` are found from wherever pytest is started
     sys.path.insert(0, str(REPOSITORY))
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell's background job: processes started here would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # tests that talk to the loopback hub do so in a process of their own
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
