@@ -249,7 +249,7 @@ def _explain(error: ValidationError, path: Path, settings: list[str] | None) -> 
         if fault["type"] == "extra_forbidden":
             lines.append(f"unknown key '{where}': {nearest(str(fault['loc'][-1]), _keys_at(fault['loc'][:-1]))}")
         elif fault["type"] == "literal_error":
-            known = ["keep", "fp8"] if where.endswith("scheme") else []
+            known = list(SCHEMES) if where.endswith("scheme") else []
             hint = f": {nearest(str(fault['input']), known)}" if known else ""
             lines.append(f"'{where}' cannot be '{fault['input']}'{hint}")
         elif fault["type"] == "missing":

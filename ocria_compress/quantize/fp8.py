@@ -1,8 +1,8 @@
 """FP8 E4M3 weights with one scale per output channel: compressed-tensors' arithmetic, applied row by row.
 
 Rows are independent, so a tensor of any size is quantized in slices. Scales come from compressed-tensors'
-`calculate_qparams`; the rounding is its `quantize` without two needless casts, five times faster on a CPU. The two
-are compared bit for bit on the first rows of every tensor while it is being quantized.
+`calculate_qparams`; the rounding is its `quantize` without two needless casts, which take most of its time on a CPU.
+The two are compared bit for bit on the first rows of every tensor while it is being quantized.
 
 Shape suffixes: O output channels (rows), I input channels.
 """
