@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ocria_compress.cli.doctor import doctor
+from ocria_compress.cli.pages import pages
 from ocria_compress.cli.plan import plan
 from ocria_compress.cli.quantize import quantize
 from ocria_compress.cli.recipes import recipes
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 for command in (plan, quantize, verify, recipes, doctor):
     app.command()(command)
+app.add_typer(pages)
 
 
 def _version(asked: bool) -> None:
@@ -62,7 +64,9 @@ def run(arguments: list[str]) -> int:
     except OcriaError as error:
         _refuse(error, as_json, debug)
     except KeyboardInterrupt:
-        print("\nInterrupted. The same command continues an unfinished run.", file=sys.stderr)
+        # Page sets are made in minutes and whole or not at all; the other long commands resume.
+        after = "Nothing was written." if "pages" in arguments[:2] else "The same command continues an unfinished run."
+        print(f"\nInterrupted. {after}", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if code := _usage(error):

@@ -6,69 +6,47 @@ The folder holds `manifest.jsonl`, one JSON object a line and no header line::
      "split": "eval", "sha256": "...", "width": 448, "height": 640, "meta": {"seed": 900000}}
 
 `image` and `reference` are paths relative to the folder; `reference` may be null; `sha256` is of the image file;
-`width` and `height` are in pixels; `meta` is free and may be left out.
+`width` and `height` are in pixels; `meta` is free and may be left out. `image` may be a PDF: then `page` says which of
+its pages, from 1, and `dpi` (150 if left out) at how many pixels an inch it is drawn. The manifest is a JSON Lines file
+as `datasets.load_dataset("json", data_files=...)` reads it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ocria_compress.bundled import bundled
 from ocria_compress.errors import OcriaError, nearest
+from ocria_compress.pages.page_record import DPI, MANIFEST, MAX_PAGE_PIXELS, Files, Page, examine
+from ocria_compress.pages.pageset_write import NewPage, PageSetWriter, write_page_set
 
-MANIFEST = "manifest.jsonl"
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = [
+    "BUNDLED",
+    "DPI",
+    "MANIFEST",
+    "MAX_PAGE_PIXELS",
+    "NewPage",
+    "Page",
+    "PageSet",
+    "PageSetWriter",
+    "SetFault",
+    "check_set",
+    "write_page_set",
+]
+
 BUNDLED = ("calibration", "eval")
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "id": (str,),
-    "image": (str,),
-    "reference": (str, type(None)),
-    "source": (str,),
-    "licence": (str,),
-    "split": (str,),
-    "sha256": (str,),
-    "width": (int,),
-    "height": (int,),
-}
-
-
-@dataclass(frozen=True)
-class Page:
-    """One page of a set.
-
-    Attributes:
-        id: its name, unique in the set.
-        image: the image file.
-        reference: what is written on it, as Markdown with HTML tables; None where that is not known.
-        source: where the page comes from.
-        licence: under what terms it may be used (an SPDX expression, or a few words).
-        split: what the page is for: `calibration`, `eval`, ...
-        sha256: of the image file, hex.
-        width, height: of the image, pixels.
-        meta: anything else the set's maker wrote down.
-    """
-
-    id: str
-    image: Path
-    reference: str | None
-    source: str
-    licence: str
-    split: str
-    sha256: str
-    width: int
-    height: int
-    meta: dict[str, Any] = field(default_factory=dict, hash=False)
-
-    def fingerprint(self) -> str:
-        """SHA-256, hex, over the page's record and the contents of its files; not over where they lie on disk."""
-        record = [self.id, self.sha256, self.reference, self.source, self.licence, self.split, self.width, self.height]
-        text = json.dumps([*record, self.meta], sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()
+_IMAGE_FILES: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
+_IMAGE_FILES += (".ppm", ".pgm", ".pbm", ".jp2", ".avif")
+_ABOUT = ("readme", "license", "licence", "notice", "sources", "copying", "third_party")
 
 
 @dataclass(frozen=True)
@@ -80,7 +58,7 @@ class PageSet:
 
     @classmethod
     def load(cls, folder_or_name: Path | str) -> PageSet:
-        """Reads a page set and checks every file of it.
+        """Reads a page set and checks every file of it (images by hash and head: `check_set` decodes them too).
 
         Args:
             folder_or_name: a folder with a `manifest.jsonl`, or the name of a bundled set: `calibration`, `eval`
@@ -88,21 +66,33 @@ class PageSet:
 
         Raises:
             OcriaError: no such folder or manifest; a line that is not JSON, lacks a key, has a wrong one or no
-                licence; an id twice; a path that leaves the folder; a missing file; an image whose SHA-256 is not
-                the manifest's; no page at all.
+                licence; an id twice; a path that leaves the folder; a missing file; an image whose SHA-256 or size is
+                not the manifest's, or that is larger than MAX_PAGE_PIXELS; a PDF with a password or without that
+                page; a reference that is broken (`check_reference`); an image or PDF that no line names; no page at
+                all.
         """
-        folder = _locate(folder_or_name)
-        manifest = folder / MANIFEST
+        folder = locate(folder_or_name)
         pages: list[Page] = []
-        seen: set[str] = set()
-        for number, line in _lines(manifest):
-            page = _read_page(folder, line, where=f"{manifest}, line {number}")
-            if page.id in seen:
-                raise OcriaError(f"the page id '{page.id}' occurs twice", where=f"{manifest}, line {number}")
-            seen.add(page.id)
-            pages.append(page)
+        seen: dict[str, int] = {}
+        lines = list(_lines(folder / MANIFEST))
+        with Files() as files:
+            for number, line in lines:
+                where = f"{folder / MANIFEST}, line {number}"
+                page, faults = examine(folder, line, where, files)
+                if page is None:
+                    raise faults[0][1]
+                if page.id in seen:
+                    raise _twice(page.id, where, seen[page.id])
+                seen[page.id] = number
+                pages.append(page)
         if not pages:
-            raise OcriaError("this page set has no pages", where=str(manifest), fix="add one JSON object a line")
+            raise _no_pages(folder)
+        for name in _unnamed(folder, lines, (*_IMAGE_FILES, ".pdf")):
+            raise OcriaError(
+                "this image belongs to no page: no line of the manifest names it",
+                where=f"{folder / name}, {folder / MANIFEST}",
+                fix="add a line for it to the manifest, or move the file out of the page set",
+            )
         return cls(folder, pages)
 
     @property
@@ -124,6 +114,25 @@ class PageSet:
             )
         return PageSet(self.folder, self.pages[:n])
 
+    def to_dataset(self) -> Dataset:
+        """The pages as a `datasets.Dataset`, one row a page.
+
+        Returns:
+            Columns `id`, `image` (a `datasets.Image`; pages of PDFs are drawn now and held in memory as PNG),
+            `reference`, `source`, `licence`, `split`, `width`, `height` and `meta` (JSON text, since it is free).
+
+        Raises:
+            OcriaError: as `Page.open`, for pages of PDFs.
+        """
+        from datasets import Dataset, Features, Image, Value
+
+        names = ("id", "reference", "source", "licence", "split", "width", "height")
+        columns: dict[str, list[Any]] = {name: [getattr(page, name) for page in self.pages] for name in names}
+        columns["meta"] = [json.dumps(page.meta, ensure_ascii=False, sort_keys=True) for page in self.pages]
+        columns["image"] = [_cell(page) for page in self.pages]
+        kinds = {name: Value("int64" if name in ("width", "height") else "string") for name in columns}
+        return Dataset.from_dict(columns, features=Features(kinds | {"image": Image()}))
+
     def __len__(self) -> int:
         return len(self.pages)
 
@@ -131,7 +140,101 @@ class PageSet:
         return iter(self.pages)
 
 
-def _locate(folder_or_name: Path | str) -> Path:
+@dataclass(frozen=True)
+class SetFault:
+    """Something wrong with a page set.
+
+    Attributes:
+        line: of the manifest, from 1; None if no line is to blame.
+        file: the file concerned, relative to the folder.
+        what: one sentence.
+    """
+
+    line: int | None
+    file: str
+    what: str
+
+
+def check_set(
+    folder_or_name: Path | str, advance: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[list[Page], list[SetFault]]:
+    """Everything that is wrong with a page set, where `PageSet.load` stops at the first.
+
+    Beyond what `load` looks at, every image is decoded and every page of a PDF drawn, and files of pages (images, PDFs,
+    text) that no line of the manifest names are faults; README, LICENSE and their like may lie there.
+
+    Args:
+        folder_or_name: as for `PageSet.load`.
+        advance: called after each page with how many are done, and how many there are.
+
+    Returns:
+        The pages with which nothing is wrong, and the faults in the order of their lines.
+
+    Raises:
+        OcriaError: no such folder, or no manifest that can be read.
+    """
+    folder = locate(folder_or_name)
+    lines = list(_lines(folder / MANIFEST))
+    pages: list[Page] = []
+    faults: list[SetFault] = []
+    seen: dict[str, int] = {}
+    with Files() as files:
+        for done, (number, line) in enumerate(lines, 1):
+            where = f"{folder / MANIFEST}, line {number}"
+            page, found = examine(folder, line, where, files, deep=True)
+            if page is not None and page.id in seen:
+                found = [("", _twice(page.id, where, seen[page.id]))]
+            elif page is not None:
+                seen[page.id] = number
+                pages.append(page)
+            faults += [SetFault(number, file or MANIFEST, error.what) for file, error in found]
+            advance(done, len(lines))
+    if not lines:
+        faults.append(SetFault(None, MANIFEST, _no_pages(folder).what))
+    faults += [
+        SetFault(None, name, "no line of the manifest names this file")
+        for name in _unnamed(folder, lines, (*_IMAGE_FILES, ".pdf", ".md", ".txt"))
+    ]
+    return pages, faults
+
+
+def _cell(page: Page) -> Any:
+    if page.page is None:
+        return str(page.image)
+    import io
+
+    buffer = io.BytesIO()
+    page.open().save(buffer, "PNG")
+    return {"bytes": buffer.getvalue(), "path": None}
+
+
+def _named(line: str) -> list[str]:
+    """The files that a line names, as far as it can be read."""
+    try:
+        record = json.loads(line)
+        return [str(Path(record[key])) for key in ("image", "reference") if isinstance(record.get(key), str)]
+    except (ValueError, AttributeError, RecursionError):
+        return []
+
+
+def _unnamed(folder: Path, lines: list[tuple[int, str]], suffixes: tuple[str, ...]) -> list[str]:
+    """The files of a set that end so and that no line names; hidden ones, README, LICENSE and their like are none."""
+    named = {name for _, line in lines for name in _named(line)}
+    found = []
+    for path in folder.rglob("*"):
+        relative = path.relative_to(folder)
+        aside = any(part.startswith(".") for part in relative.parts) or path.stem.lower().startswith(_ABOUT)
+        if path.suffix.lower() in suffixes and not aside and str(relative) not in named and path.is_file():
+            found.append(str(relative))
+    return sorted(found)
+
+
+def locate(folder_or_name: Path | str) -> Path:
+    """The folder of a page set, or of a bundled one by its name.
+
+    Raises:
+        OcriaError: there is no such folder.
+    """
     if isinstance(folder_or_name, str) and folder_or_name in BUNDLED:
         return bundled(folder_or_name)
     folder = Path(folder_or_name)
@@ -157,7 +260,7 @@ def _lines(manifest: Path) -> Iterator[tuple[int, str]]:
         raise OcriaError(
             f"this folder has no {MANIFEST}, so it is not a page set",
             where=str(manifest.parent),
-            fix=f"write a {MANIFEST} with one JSON object a page",
+            fix=f"write a {MANIFEST} with one JSON object a page (`ocria-compress pages convert` makes one)",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise OcriaError(f"the manifest of this page set cannot be read: {error}", where=str(manifest)) from error
@@ -167,73 +270,13 @@ def _lines(manifest: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _read_page(folder: Path, line: str, where: str) -> Page:
-    record = _read_record(line, where)
-    image = _inside(folder, record["image"], where)
-    reference = None
-    if record["reference"] is not None:
-        path = _inside(folder, record["reference"], where)
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                reference = file.read()
-        except UnicodeDecodeError as error:
-            raise OcriaError("the reference of this page is not UTF-8 text", where=str(path)) from error
-    found = hashlib.sha256(image.read_bytes()).hexdigest()
-    if found != record["sha256"]:
-        raise OcriaError(
-            f"the image of page '{record['id']}' is not the one the manifest names: "
-            f"SHA-256 {found[:12]}... instead of {record['sha256'][:12]}...",
-            where=str(image),
-            fix="restore the image, or write its new hash into the manifest",
-        )
-    values = {key: record[key] for key in _KINDS if key not in ("image", "reference")}
-    return Page(image=image, reference=reference, meta=record.get("meta", {}), **values)
+def _twice(name: str, where: str, first: int) -> OcriaError:
+    return OcriaError(
+        f"the page id '{name}' occurs twice: it is that of line {first}, too",
+        where=where,
+        fix="give each page an id of its own",
+    )
 
 
-def _read_record(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise OcriaError(f"this line of the manifest is not JSON: {error}", where=where) from error
-    if not isinstance(record, dict):
-        raise OcriaError("this line of the manifest is not a JSON object", where=where)
-    for key, kinds in _KINDS.items():
-        if key not in record:
-            raise OcriaError(
-                f"this page has no '{key}'", where=where, fix=f"every page needs: {', '.join(_KINDS)}; 'meta' is free"
-            )
-        if not isinstance(record[key], kinds) or isinstance(record[key], bool):
-            expected = "a whole number" if int in kinds else "a string"
-            raise OcriaError(f"'{key}' of this page is {record[key]!r}, where {expected} belongs", where=where)
-    for key in record:
-        if key not in _KINDS and key != "meta":
-            raise OcriaError(f"unknown key '{key}' ({nearest(key, [*_KINDS, 'meta'])})", where=where)
-    _check_values(record, where)
-    return record
-
-
-def _check_values(record: dict[str, Any], where: str) -> None:
-    if not record["id"].strip():
-        raise OcriaError("this page has an empty 'id'", where=where)
-    if not record["licence"].strip() or record["licence"].strip().lower() in ("unknown", "none", "?"):
-        raise OcriaError(
-            f"the licence of page '{record['id']}' is not known",
-            where=where,
-            fix="write under what terms the page may be used (an SPDX name, or a few words), or leave the page out",
-        )
-    if record["width"] < 1 or record["height"] < 1:
-        raise OcriaError(f"page '{record['id']}' has no width or height", where=where, fix="write them in pixels")
-    if not isinstance(record.get("meta", {}), dict):
-        raise OcriaError("'meta' of this page is not a JSON object", where=where)
-
-
-def _inside(folder: Path, relative: str, where: str) -> Path:
-    parts = PurePosixPath(relative)
-    if not relative or parts.is_absolute() or ".." in parts.parts or "\\" in relative or "\0" in relative:
-        raise OcriaError(
-            f"the path '{relative}' is not inside the page set", where=where, fix="use paths relative to its folder"
-        )
-    path = folder / parts
-    if not path.is_file():
-        raise OcriaError("a file that the manifest names is missing", where=str(path), fix=f"restore it; see {where}")
-    return path
+def _no_pages(folder: Path) -> OcriaError:
+    return OcriaError("this page set has no pages", where=str(folder / MANIFEST), fix="add one JSON object a line")

@@ -1,4 +1,4 @@
-"""The one prompt, and how a page and its transcription become what the model sees.
+"""The prompts, and how a page and its transcription become what the model sees.
 
 Everything comes from the model folder's own processor and chat template, the ones vLLM uses when it serves it.
 """
@@ -18,10 +18,23 @@ if TYPE_CHECKING:
 
 PROMPT = "Transcribe this page to Markdown."
 
-MESSAGES: list[dict[str, Any]] = [
-    {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": PROMPT}]},
-]
+TABLES_PROMPT = "Transcribe only the tables of this page to HTML."
+SYSTEM_PROMPT = "You are a document parser. Write what is on the page, nothing else."
+
+
+def _request(prompt: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": prompt}]}]
+
+
+MESSAGES = _request(PROMPT)
 """The request as it is sent: the image first, then the prompt."""
+
+REQUESTS: dict[str, list[dict[str, Any]]] = {
+    "plain": MESSAGES,
+    "system": [{"role": "system", "content": SYSTEM_PROMPT}, *MESSAGES],
+    "tables": _request(TABLES_PROMPT),
+}
+"""The requests that `mini` is trained on: the plain one, the same behind a system message, and for tables alone."""
 
 
 class Reader:
@@ -29,13 +42,15 @@ class Reader:
 
     Args:
         model_folder: a Hugging Face model folder with tokenizer, processor and chat template. No code in it is run.
+        messages: the request; of REQUESTS, or another with one image.
 
     Raises:
         OcriaError: the processor cannot be made from the folder's files, or it has no chat template.
     """
 
-    def __init__(self, model_folder: Path | str) -> None:
+    def __init__(self, model_folder: Path | str, messages: list[dict[str, Any]] | None = None) -> None:
         self.folder = Path(model_folder)
+        self.messages = MESSAGES if messages is None else messages
         torchvision_cpu.activate()
         from transformers import AutoProcessor
 
@@ -70,7 +85,7 @@ class Reader:
     @cached_property
     def prompt_text(self) -> str:
         """The request up to where the model begins to write, with one image placeholder, as served."""
-        text = self.processor.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
+        text = self.processor.apply_chat_template(self.messages, add_generation_prompt=True, tokenize=False)
         if text.count(self.processor.image_token) != 1:
             raise OcriaError(
                 f"the chat template of this model renders {text.count(self.processor.image_token)} image placeholders "

@@ -51,7 +51,7 @@ sys.exit(code)
 
 
 def test_every_command_has_help(tmp_path):
-    for command in ("plan", "quantize", "verify", "recipes", "doctor"):
+    for command in ("plan", "quantize", "verify", "recipes", "doctor", "pages"):
         done = ocria(command, "--help", cwd=tmp_path)
         assert done.returncode == 0
         assert "Usage" in done.stdout

@@ -1,4 +1,7 @@
-"""The shape of `mini` and how its parameters begin."""
+"""The shape of `mini` and how its parameters begin.
+
+The weights of the exported model are bf16 and stay within 28 MiB, the multi-token-prediction layer included.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import Qwen3_5Config
+from transformers import Qwen3_5Config, Qwen3_5TextConfig
 
 HIDDEN = 256
 VOCABULARY = 4096
@@ -34,6 +37,7 @@ TEXT = {
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
     "full_attention_interval": 4,
+    "mtp_num_hidden_layers": 1,
     "rope_parameters": {
         "rope_type": "default",
         "rope_theta": 10000.0,
@@ -52,7 +56,7 @@ VISION = {
     "spatial_merge_size": 2,
     "temporal_patch_size": 2,
     "out_hidden_size": HIDDEN,
-    "num_position_embeddings": 576,
+    "num_position_embeddings": 144,
     "hidden_act": "gelu_pytorch_tanh",
 }
 
@@ -78,15 +82,36 @@ def make_config(base: Path) -> Qwen3_5Config:
     )
 
 
+class Mtp(nn.Module):
+    """The multi-token-prediction layer: transformers ignores it, vLLM drafts with it.
+
+    Its parameters have the names of Qwen3.5's checkpoints behind `mtp.`: `fc`, one full-attention layer `layers.0`,
+    `norm`, `pre_fc_norm_hidden` and `pre_fc_norm_embedding`. The arithmetic is in model.py.
+    """
+
+    def __init__(self, config: Qwen3_5TextConfig) -> None:
+        from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5DecoderLayer, Qwen3_5RMSNorm
+
+        super().__init__()
+        layer_types = config.layer_types or []
+        full = layer_types.index("full_attention")
+        width, eps = config.hidden_size, config.rms_norm_eps
+        self.fc = nn.Linear(2 * width, width, bias=False)
+        self.layers = nn.ModuleList([Qwen3_5DecoderLayer(config, full)])
+        self.norm = Qwen3_5RMSNorm(width, eps=eps)
+        self.pre_fc_norm_hidden = Qwen3_5RMSNorm(width, eps=eps)
+        self.pre_fc_norm_embedding = Qwen3_5RMSNorm(width, eps=eps)
+
+
 @torch.no_grad()
-def initialize(model: nn.Module) -> None:
-    """Draws every parameter that training starts from (seed 1), in place.
+def initialize(model: nn.Module, seed: int = 1) -> None:
+    """Draws every parameter that training starts from, in place.
 
     Fan-in scaled matrices; small outputs of the residual branches; and for Gated DeltaNet the decay of
     flash-linear-attention (A in 1..16, dt in 0.001..0.1), which remembers for long: transformers' own makes layers
     that forget within a few tokens.
     """
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         value = _initial(name, parameter, generator)
         if value is not None:

@@ -1,8 +1,9 @@
 """Trains `mini`'s tokenizer (byte-level BPE, 4096 tokens) and writes the tokenizer and processor files.
 
-    python -m tools.mini.build_tokenizer --out base
+    python -m tools.mini.build_tokenizer --out base [--workers 2]
 
-Another tokenizer means another model: everything has to be trained anew on it.
+The text is that of the page generator's training split, and of the requests. Another tokenizer means another model:
+everything has to be trained anew on it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from ocria_compress.pages import synth
-from ocria_compress.pages.prompt import PROMPT
-from ocria_compress.pages.synth.compose import compose
+from ocria_compress.errors import OcriaError
+from ocria_compress.pages.prompt import REQUESTS
+from tools.mini.architecture import VOCABULARY
+from tools.mini.patches import LEAST_PIXELS, MOST_PIXELS
 
-VOCABULARY = 4096
 DOCUMENTS = 12_000
-CHARACTERS = 750
 FIRST_SEED = 10_000_000
+"""Of the tokenizer's documents: far from the seeds of training (loader.py), and of the training split too."""
+
+REPEATS = 200
+"""How often the requests stand in the text, so that their words are tokens."""
 
 SPECIAL = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>",
@@ -37,17 +43,43 @@ PIECES = (
 """How text is cut before the merges: Qwen's own pattern."""
 
 
-def corpus() -> Iterator[str]:
-    """Transcriptions without table tags (those are tokens of their own), and the words of the prompt."""
-    for i in range(DOCUMENTS):
-        height, width = Random(i).choice(synth.SIZES)
-        yield TABLE_TAG.sub("\n", compose(Random(FIRST_SEED + i), height, width, CHARACTERS)[1])
-    for _ in range(200):
-        yield f"user\nassistant\nsystem\n{PROMPT} Read this page."
+def document(seed: int) -> tuple[str, str]:
+    """The transcription of one document, without table tags (those are tokens of their own), and why there is none."""
+    from ocria_compress.pages.synth.generate import sample_text
+
+    try:
+        return TABLE_TAG.sub("\n", sample_text(seed, "train")), ""
+    except Exception as error:  # one bad document is told, and counted
+        return "", f"{type(error).__name__}: {error}"
 
 
-def train_tokenizer() -> Any:
-    """The tokenizer, added tokens included."""
+def corpus(documents: int, workers: int) -> Iterator[str]:
+    """Transcriptions of documents of the training split, and the words of the requests.
+
+    Raises:
+        OcriaError: more than one document in a hundred cannot be written.
+    """
+    seeds = range(FIRST_SEED, FIRST_SEED + documents)
+    failed: list[str] = []
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for seed, (text, problem) in zip(seeds, pool.map(document, seeds, chunksize=64), strict=True):
+            if problem:
+                failed.append(f"document {seed}: {problem}")
+            else:
+                yield text
+    if failed:
+        print(f"{len(failed)} of {documents} documents are left out; the first, {failed[0]}", file=sys.stderr)
+    if len(failed) > documents / 100:
+        raise OcriaError(f"{len(failed)} of {documents} documents cannot be written", where=failed[0])
+    for messages in REQUESTS.values():
+        for message in messages:
+            content = message["content"]
+            texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+            yield from [f"{message['role']}\n{' '.join(texts)}\nassistant\n"] * REPEATS
+
+
+def train_tokenizer(documents: int = DOCUMENTS, workers: int = 1) -> Any:
+    """The tokenizer, added tokens included: the same one for the same number of documents."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token=None, byte_fallback=False))
@@ -62,7 +94,12 @@ def train_tokenizer() -> Any:
         special_tokens=[],
         show_progress=False,
     )
-    tokenizer.train_from_iterator(corpus(), trainer)
+    tokenizer.train_from_iterator(corpus(documents, workers), trainer)
+    if tokenizer.get_vocab_size() != trainer.vocab_size:
+        raise OcriaError(
+            f"the text has merges for {tokenizer.get_vocab_size()} tokens only, not for {trainer.vocab_size}",
+            fix="train on more documents: --documents",
+        )
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
     tokenizer.add_tokens([AddedToken(token, special=False, normalized=False) for token in TAGS])
     return tokenizer
@@ -115,7 +152,7 @@ def processor_configs() -> tuple[dict[str, Any], dict[str, Any]]:
         "rescale_factor": 1 / 255,
         "resample": 3,
     }
-    image_size = {"shortest_edge": 4 * 32 * 32, "longest_edge": 1024 * 1024}
+    image_size = {"shortest_edge": LEAST_PIXELS, "longest_edge": MOST_PIXELS}
     video_size = {"shortest_edge": 4096, "longest_edge": 8 * 1024 * 1024}
     kind = {"processor_class": "Qwen3VLProcessor"}
     image = {**common, "size": image_size, "image_processor_type": "Qwen2VLImageProcessorFast", **kind}
@@ -144,9 +181,20 @@ def write(tokenizer: Any, out: Path) -> None:
 
 
 def main() -> None:
+    """The command."""
     parser = argparse.ArgumentParser(description="Trains mini's tokenizer.")
-    parser.add_argument("--out", type=Path, required=True)
-    write(train_tokenizer(), parser.parse_args().out)
+    parser.add_argument("--out", type=Path, required=True, help="a folder that does not exist yet")
+    parser.add_argument("--documents", type=int, default=DOCUMENTS)
+    parser.add_argument("--workers", type=int, default=2, help="processes that write documents")
+    options = parser.parse_args()
+    try:
+        if options.out.exists():
+            raise OcriaError(
+                "this folder exists already", where=str(options.out), fix="remove it, or give another --out"
+            )
+        write(train_tokenizer(options.documents, options.workers), options.out)
+    except OcriaError as error:
+        parser.exit(2, f"{error}\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The gated delta rule of the linear-attention layers: flash-linear-attention's kernels, or plain torch.
 
-Shapes: B sequences, T tokens (a multiple of 64), H key heads, V value heads, D = 64 values a head.
+Shapes: B rows, T tokens (a multiple of 64), H key heads, V value heads, D = 64 values a head. A row holds many pages:
+at the first token of each the log decay is so low that the state is wiped (pieces.FORGET).
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -22,7 +24,7 @@ def plain_delta_rule(query: Tensor, key: Tensor, value: Tensor, decay: Tensor, b
     """The reference implementation of transformers, in plain torch."""
     from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
 
-    rule = getattr(torch_chunk_gated_delta_rule, "__wrapped__", torch_chunk_gated_delta_rule)
+    rule = inspect.unwrap(torch_chunk_gated_delta_rule)  # where fla is installed, transformers would call its kernel
     repeats = value.shape[2] // query.shape[2]
     query, key = query.repeat_interleave(repeats, 2), key.repeat_interleave(repeats, 2)
     return rule(query, key, value, g=decay, beta=beta, use_qk_l2norm_in_kernel=True)[0]
@@ -40,7 +42,7 @@ def fla_delta_rule(compiled: bool = True) -> DeltaRule:
     import fla.ops.common.chunk_o as chunk_output
     import fla.ops.gated_delta_rule.chunk as kernel
 
-    piece = torch.compile(_chunk_backward, dynamic=True) if compiled else _chunk_backward
+    piece = torch.compile(_chunk_backward, dynamic=False) if compiled else _chunk_backward
 
     def chunk_backward(
         q, k, v, do, h, dh, w=None, g=None, g_gamma=None, dv=None, scale=None,
