@@ -169,7 +169,7 @@ def frozen_pages(folder: Path, count: int) -> Iterator[tuple[dict[str, Any], Syn
 
 
 def write_benchmark(frozen_in: Path, out: Path, count: int) -> None:
-    """Writes the first `count` benchmark pages as a page set; in the folder of the records, in place of the one there."""
+    """Writes the first `count` benchmark pages as a page set; in the records' folder, in place of the one there."""
     pages = (encode(page) for _, page in frozen_pages(frozen_in, count))
     if out.resolve() != frozen_in.resolve():
         write_page_set(out, records(pages, "benchmark"))
