@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.progress import Progress, ProgressColumn
     from rich.table import Table
 
     from ocria_compress.errors import OcriaError
@@ -55,27 +56,46 @@ def console() -> Any:
     return Console(width=None if sys.stdout.isatty() else 140, soft_wrap=False, highlight=False)
 
 
+def bars(*more: ProgressColumn, counted: bool = False) -> Progress:
+    """Progress bars with time left, on stderr, gone when done; hidden where stderr is no terminal.
+
+    Args:
+        more: columns behind the usual ones.
+        counted: show "3/16" instead of a percentage.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = Console(stderr=True)
+    share = MofNCompleteColumn() if counted else TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn(), *more)
+    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+
+
 @contextmanager
 def progress() -> Iterator[Reporter]:
     """Progress bars with time left, on stderr; gone when done. Where stderr is no terminal: one line a stage."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import TextColumn
 
     from ocria_compress.quantize.run import Reporter
 
-    screen = Console(stderr=True)
-    bars = Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[item]}", style="dim"), console=screen, transient=True, disable=not screen.is_terminal,
-    )  # fmt: skip
+    shown = bars(TextColumn("{task.fields[item]}", style="dim"))
+    screen = shown.console
 
     def stage(name: str, total: int) -> None:
-        bars.add_task(name, total=total, item="")
+        shown.add_task(name, total=total, item="")
         if not screen.is_terminal:
             print(f"{name} …", file=sys.stderr, flush=True)
 
     def advance(amount: int, item: str) -> None:
-        bars.update(bars.task_ids[-1], advance=amount, item=item)
+        shown.update(shown.task_ids[-1], advance=amount, item=item)
 
-    with bars:
+    with shown:
         yield Reporter(stage=stage, advance=advance, note=lambda text: screen.print(text, style="dim"))

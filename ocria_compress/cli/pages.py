@@ -50,12 +50,16 @@ def synth(
 ) -> None:
     """Make pages with exact references. The same options make the same pages."""
     import time
+    from typing import get_args
 
-    _choice("--split", split, ["train", "draft", "calibration", "benchmark"])
-    _choice("--route", route, ["fast", "faithful"])
+    from ocria_compress.pages.synth.generate import STRATA, Route
+    from ocria_compress.pages.synth.splits import SPLITS
+
+    _choice("--split", split, list(SPLITS))
+    _choice("--route", route, list(get_args(Route)))
     wanted = frozenset(part.strip() for part in (want or "").split(",") if part.strip())
     for part in wanted:
-        _choice("--want", part, ["spans", "columns", "formulas", "charts", "languages", "scans"])
+        _choice("--want", part, list(STRATA))
     pixels = _size(size)
 
     from ocria_compress.pages.pageset import PageSet
@@ -305,10 +309,8 @@ def _progress(what: str, shown: bool) -> Iterator[Callable[[int, int], None]]:
     if not (shown and sys.stderr.isatty()):
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from ocria_compress.cli.output import bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+    with bars(counted=True) as made:
+        task = made.add_task(what, total=None)
+        yield lambda done, total: made.update(task, completed=done, total=total)

@@ -158,14 +158,12 @@ def _bars(shown: bool) -> Iterator[Show | None]:
     if not shown:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from ocria_compress.cli.output import bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with bars() as made:
 
         def show(what: str, total: int) -> tuple[Callable[[int], None], Callable[[], None]]:
-            task = bars.add_task(what, total=total)
-            return lambda done: bars.advance(task, done), lambda: bars.remove_task(task)
+            task = made.add_task(what, total=total)
+            return lambda done: made.advance(task, done), lambda: made.remove_task(task)
 
         yield show

@@ -16,8 +16,7 @@ from transformers import Qwen3_5Config, Qwen3_5TextConfig
 HIDDEN = 256
 VOCABULARY = 4096
 PATCH = 16
-IMAGE_TOKEN = 32
-"""Pixels a side that one image token stands for: a patch of 16, merged 2 x 2."""
+"""Pixels a side; 2 x 2 patches are merged to an image token."""
 
 TEXT = {
     "vocab_size": VOCABULARY,

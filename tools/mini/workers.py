@@ -148,11 +148,6 @@ class Workers:
         """Slots without a page."""
         return len(self._free)
 
-    @property
-    def outstanding(self) -> int:
-        """Tasks without a result."""
-        return len(self._out)
-
     def ask(self, number: int, seed: int, level: float) -> None:
         """Hands out a page; there must be a free slot."""
         task = Task(number, seed, level, self._free.pop())

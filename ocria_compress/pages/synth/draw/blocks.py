@@ -21,9 +21,6 @@ from ocria_compress.pages.synth.draw.formulas import formula
 from ocria_compress.pages.synth.draw.marks import Fill, Frame, Mark, Picture, TextMark, Turned
 from ocria_compress.pages.synth.draw.place import Miss, Outcome, Placed, Room, Setting
 
-BULLETS = "•–■●○◦▪*-→"
-"""Marks of unordered lists that are drawn as they are."""
-
 
 def place_heading(setting: Setting, block: Heading, room: Room) -> Outcome:
     """A heading in its level's face, with a line below it or a bar beside it."""

@@ -242,7 +242,7 @@ class Look:
             paragraph_indent=rng.uniform(1.0, 2.0) if indent else 0.0,
             justify=rng.random() < 0.3,
             column_gap=rng.uniform(1.6, 2.6),
-            headings=_headings(rng, colors, heading == body),
+            headings=_headings(rng, colors),
             hand_scale=rng.uniform(1.1, 1.35),
             hand_jitter=rng.choice([0.0, 0.03, 0.06]),
             list_indent=rng.choice([0.0, 0.5, 1.0, 1.5]),
@@ -281,7 +281,7 @@ class Look:
             family,
             families(held_out, "hand")[0],
             size,
-            headings=_headings(Random(0), {"ink": (0, 0, 0), "paper": WHITE, "accent": (31, 78, 140)}, True),
+            headings=_headings(Random(0), {"ink": (0, 0, 0), "paper": WHITE, "accent": (31, 78, 140)}),
         )
 
 
@@ -322,7 +322,7 @@ def _colors(rng: Random, plain: bool) -> dict[str, Color]:
     }
 
 
-def _headings(rng: Random, colors: dict[str, Color], same_family: bool) -> tuple[HeadingLook, ...]:
+def _headings(rng: Random, colors: dict[str, Color]) -> tuple[HeadingLook, ...]:
     """Sizes fall from level to level; those about as small as the text are bold, or they would look like it."""
     colored = rng.random() < 0.4
     scales = (rng.uniform(1.75, 2.3), rng.uniform(1.4, 1.6), rng.uniform(1.16, 1.28), rng.uniform(1.0, 1.06))

@@ -63,7 +63,6 @@ class Sheet:
         self.width = need.width_em
         self.blocks: list[Block] = []
         self.notes: list[tuple[str, Text]] = []
-        self.in_columns = False
         self.numbered: dict[str, int] = {}
         self.head = self.foot = self.watermark = ""
 
@@ -149,12 +148,11 @@ class Sheet:
         """What `fill` adds, set in two columns of about equal height."""
         before, self.blocks = self.blocks, []
         width, self.width = self.width, (self.width - GUTTER_EM) / 2
-        self.in_columns = True
         fill()
         inner, self.blocks = self.blocks, before
         left, right = _balanced(inner, self.width)
         sides = tuple((*side, *self._notes_of(side)) for side in (left, right) if side)
-        self.width, self.in_columns = width, False
+        self.width = width
         if len(sides) < 2:
             self.blocks.extend(sides[0] if sides else ())
         else:

@@ -32,46 +32,7 @@ def value(s: Sheet, kind: str) -> str:
     if kind == "shelf":
         return f"{rng.choice('ABCDEFGHK')}{rng.choice(('', '-', ' '))}{rng.randint(1, 320)}"
     if kind == "symbol":
-        return rng.choice(
-            [
-                "A",
-                "B",
-                "C",
-                "D",
-                "E",
-                "F",
-                "G",
-                "H",
-                "K",
-                "L",
-                "M",
-                "N",
-                "P",
-                "Q",
-                "R",
-                "S",
-                "T",
-                "U",
-                "V",
-                "W",
-                "b",
-                "c",
-                "d",
-                "f",
-                "g",
-                "h",
-                "k",
-                "m",
-                "n",
-                "p",
-                "q",
-                "r",
-                "s",
-                "t",
-                "v",
-                "w",
-            ]
-        )
+        return rng.choice("ABCDEFGHKLMNPQRSTUVWbcdfghkmnpqrstvw")
     if kind == "status":
         return s.says("open", "done", "yes", "no", "optional", "standard")
     if kind == "yes":
