@@ -143,9 +143,10 @@ def sample_many(requests: Sequence[Request], route: Route = "fast") -> Iterator[
             break
     for i, request in enumerate(requests):
         if i not in pages:
+            size = f", {request.size[0]} x {request.size[1]} pixels" if request.size else ""
             raise OcriaError(
                 f"no page with {', '.join(sorted(request.want)) or 'any text'} came out of {ATTEMPTS} attempts",
-                where=f"page {request.seed} of split {request.split}, size {request.size or 'drawn'}",
+                where=f"page {request.seed} of split {request.split}{size}",
                 fix="ask for a larger page, or for less on it",
             ) from why.get(i)
         yield pages[i]
