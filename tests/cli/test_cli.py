@@ -213,3 +213,20 @@ sys.exit(command(["quantize", "--model", "mini", "--out", "out"]))
     assert "The same command continues" in done.stderr
     assert not (tmp_path / "out").exists()
     assert ocria("quantize", "--model", "mini", "--out", "out", cwd=tmp_path).returncode == 0
+
+
+def test_ctrl_c_inside_exec_exits_with_130(tmp_path):
+    """As it hits while a dataclass is made, on an import in the middle of a command."""
+    (tmp_path / "interrupted.py").write_text("""
+from ocria_compress.__main__ import main
+from ocria_compress.cli import app
+
+def interrupt(*arguments, **options):
+    exec("raise KeyboardInterrupt")
+
+app.app = interrupt
+main()
+""")
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    done = subprocess.run([sys.executable, "-m", "interrupted"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 130 and "Interrupted." in done.stderr, done.stderr
